@@ -38,7 +38,7 @@ pub const SCENARIO_PROVIDER: &str = "scenario";
 
 /// Reads one scenario: a bare input, or a vector file, whose `input` is taken.
 pub fn read(json: &[u8]) -> Result<Scenario, InputError> {
-    parse::scenario(serde_json::from_slice::<rows::Document<'_>>(json)?.into_input()?)
+    parse::scenario(&serde_json::from_slice::<rows::Document<'_>>(json)?.into_input()?)
 }
 
 /// A vector file: an input and what must be answered.
@@ -65,5 +65,5 @@ pub fn read_vector(json: &[u8]) -> Result<VectorFile, InputError> {
         expect: Answer,
     }
     let File { name, what, input, expect } = serde_json::from_slice(json)?;
-    Ok(VectorFile { name, what, scenario: parse::scenario(input)?, expect })
+    Ok(VectorFile { name, what, scenario: parse::scenario(&input)?, expect })
 }

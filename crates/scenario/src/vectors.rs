@@ -44,7 +44,7 @@ pub enum VectorError {
         /// Which one.
         path: PathBuf,
         /// What is wrong with it.
-        source: InputError,
+        source: Box<InputError>,
     },
     /// A folder without a single vector: a test over it would prove nothing.
     #[error("{}: no vectors in here", .path.display())]
@@ -102,6 +102,6 @@ fn load(path: PathBuf) -> Result<Vector, VectorError> {
             expect: file.expect,
             path,
         }),
-        Err(source) => Err(VectorError::Invalid { path, source }),
+        Err(source) => Err(VectorError::Invalid { path, source: Box::new(source) }),
     }
 }

@@ -33,9 +33,9 @@ fn messages_name_the_row_the_field_and_the_remedy() {
             machine(r#""id": "x", "state": "Idle", "capacity_type": "Gift""#),
             r#"`capacity_type`: "Gift" is unknown"#,
         ),
-        (machine(r#""id": "x", "state": "Idle", "cluster": "c1""#), r#"`cluster`: names a cluster"#),
-        (machine(r#""id": "x", "state": "Configured""#), r#"`cluster`: names no cluster"#),
-        (machine(r#""id": "x", "state": "Idle", "price": -1"#), r#"`price`: price -1"#),
+        (machine(r#""id": "x", "state": "Idle", "cluster": "c1""#), "`cluster`: names a cluster"),
+        (machine(r#""id": "x", "state": "Configured""#), "`cluster`: names no cluster"),
+        (machine(r#""id": "x", "state": "Idle", "price": -1"#), "`price`: price -1"),
         (
             machine(r#""id": "x", "state": "Idle", "resources": {"cpu": "-1"}"#),
             r#"`resources`: resource "cpu""#,

@@ -57,5 +57,5 @@ impl<R: BufRead> Iterator for Lines<R> {
 fn read_line(json: &[u8]) -> Result<Line, InputError> {
     let mut document = serde_json::from_slice::<rows::Document<'_>>(json)?;
     let name = document.name.take().unwrap_or_default();
-    Ok(Line { name, scenario: parse::scenario(document.into_input()?)? })
+    Ok(Line { name, scenario: parse::scenario(&document.into_input()?)? })
 }

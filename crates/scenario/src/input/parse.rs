@@ -29,8 +29,8 @@ fn at<E: Into<FieldProblem>>(field: &'static str) -> impl FnOnce(E) -> Refusal {
 }
 
 /// The scenario a file describes.
-pub(super) fn scenario(input: Input<'_>) -> Result<Scenario, InputError> {
-    let options = options(&input);
+pub(super) fn scenario(input: &Input<'_>) -> Result<Scenario, InputError> {
+    let options = options(input);
     let mut names = Names::default();
     let mut keys: BTreeMap<NeedKey, usize> = BTreeMap::new();
     let mut needs: Vec<Need> = Vec::with_capacity(input.needs.len());

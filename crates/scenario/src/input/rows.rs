@@ -215,6 +215,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// A zero may be left out, a negative zero may not: it sorts before zero.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(value: &f64) -> bool {
     value.to_bits() == 0
 }
