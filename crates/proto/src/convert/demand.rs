@@ -1,0 +1,143 @@
+//! Roll-ups: one cluster's whole demand, taken or refused as a whole.
+//!
+//! A roll-up replaces what the cluster said before. Taking half of one would withdraw the other half, so one
+//! bad row refuses them all, and the caller keeps the demand it had.
+
+use std::sync::Arc;
+
+use bigfleet_model::need::Need;
+use bigfleet_model::penalty::{PenaltyBucket, PenaltyError};
+use bigfleet_model::profile::Profile;
+use bigfleet_model::requirement::{Requirement, RequirementError};
+use bigfleet_model::resource::ResourceError;
+use bigfleet_model::text::Quoted;
+use thiserror::Error;
+
+use super::resources;
+use crate::v1alpha1::{CapacityNeed, ClusterCapacityNeeds};
+
+/// One cluster's whole demand, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollup {
+    /// The cluster that asks.
+    pub cluster: Arc<str>,
+    /// When the cluster took stock, in Unix nanoseconds, by its own clock.
+    pub taken_unix_nanos: i64,
+    /// One need per row, in the order of the message, not merged and not stamped with a first-seen time.
+    pub needs: Vec<Need>,
+}
+
+/// Why a roll-up was refused. The cluster's last good demand stays.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RollupError {
+    /// It does not say whose demand it is.
+    #[error("a roll-up names no cluster; set cluster_id")]
+    NoCluster,
+    /// A row could not be read.
+    #[error("roll-up of cluster {}, row {row}: {problem}; nothing of it was taken", Quoted(.cluster))]
+    Row {
+        /// Whose roll-up.
+        cluster: String,
+        /// Which row, counted from 0.
+        row: usize,
+        /// What is wrong with it.
+        problem: RowError,
+    },
+}
+
+/// What can be wrong with a row of a roll-up.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RowError {
+    /// A requirement nobody could evaluate.
+    #[error("{0}")]
+    Requirement(#[from] RequirementError),
+    /// A penalty bucket nobody defined.
+    #[error("{field}: {problem}")]
+    Penalty {
+        /// Which of the two penalties.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: PenaltyError,
+    },
+    /// An amount that is no quantity.
+    #[error("{field}: {problem}")]
+    Amount {
+        /// Which of the two maps.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: ResourceError,
+    },
+}
+
+impl TryFrom<&ClusterCapacityNeeds> for Rollup {
+    type Error = RollupError;
+
+    fn try_from(message: &ClusterCapacityNeeds) -> Result<Self, RollupError> {
+        if message.cluster_id.is_empty() {
+            return Err(RollupError::NoCluster);
+        }
+        let cluster: Arc<str> = message.cluster_id.as_str().into();
+        let read = |(row, message)| {
+            need(&cluster, message).map_err(|problem| RollupError::Row {
+                cluster: cluster.to_string(),
+                row,
+                problem,
+            })
+        };
+        let needs = message.needs.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { cluster, taken_unix_nanos: message.timestamp_unix_nanos, needs })
+    }
+}
+
+impl From<&Rollup> for ClusterCapacityNeeds {
+    fn from(rollup: &Rollup) -> Self {
+        Self {
+            cluster_id: rollup.cluster.to_string(),
+            timestamp_unix_nanos: rollup.taken_unix_nanos,
+            needs: rollup.needs.iter().map(CapacityNeed::from).collect(),
+        }
+    }
+}
+
+/// One row as a need of `cluster`, without a first-seen time.
+pub fn need(cluster: &Arc<str>, message: &CapacityNeed) -> Result<Need, RowError> {
+    let requirements = message.requirements.iter().map(Requirement::try_from).collect::<Result<_, _>>()?;
+    let bucket = |field, number| {
+        PenaltyBucket::from_wire(number).map_err(|problem| RowError::Penalty { field, problem })
+    };
+    let amounts =
+        |field, map| resources::from_map(map).map_err(|problem| RowError::Amount { field, problem });
+    let profile = Profile::new(
+        requirements,
+        message.spread.iter().map(Into::into).collect(),
+        message.priority,
+        bucket("interruption_penalty_bucket", message.interruption_penalty_bucket)?,
+        bucket("reclamation_penalty_bucket", message.reclamation_penalty_bucket)?,
+    );
+    Ok(Need {
+        cluster: cluster.clone(),
+        profile: profile.into(),
+        group: message.group.as_str().into(),
+        aggregate: amounts("aggregate_resources", &message.aggregate_resources)?,
+        min_unit: amounts("min_unit", &message.min_unit)?,
+        first_seen_unix_nanos: 0,
+        parked: false,
+    })
+}
+
+/// The row that asks for this need; first-seen time and parking do not travel.
+impl From<&Need> for CapacityNeed {
+    fn from(need: &Need) -> Self {
+        let profile = &need.profile;
+        Self {
+            requirements: profile.requirements().iter().map(Into::into).collect(),
+            aggregate_resources: resources::to_map(&need.aggregate),
+            priority: profile.priority(),
+            spread: profile.spread().iter().map(Into::into).collect(),
+            interruption_penalty_bucket: profile.interruption().to_wire(),
+            reclamation_penalty_bucket: profile.reclamation().to_wire(),
+            min_unit: resources::to_map(&need.min_unit),
+            group: need.group.to_string(),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The wire of BigFleet: `bigfleet.v1alpha1`.
+//!
+//! Three things live here and nowhere else:
+//!
+//! * [`v1alpha1`]: messages, servers and clients generated from the files in `proto/`, which fix names and
+//!   numbers that other programs depend on;
+//! * [`transport`]: limits and keep-alive that every server and client of ours must share. Make servers and
+//!   clients with the functions there, never with the generated constructors, whose message limit is 4 MiB;
+//! * [`convert`]: the border between messages and the [model](bigfleet_model). What enters is checked once,
+//!   there, and refused with an error that names the row and the remedy.
+
+pub mod convert;
+pub mod transport;
+
+/// Generated from `proto/bigfleet/v1alpha1/*.proto`; the comments there are the documentation.
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
+pub mod v1alpha1 {
+    tonic::include_proto!("bigfleet.v1alpha1");
+}
+
+/// The compiled proto files, as server reflection wants them.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The protocol version an operator announces in its Hello.
+pub const PROTOCOL_VERSION: &str = "v1alpha1";

@@ -1,0 +1,99 @@
+//! Limits and keep-alive of every gRPC server and client of ours, set in one place.
+//!
+//! A List of half a million machines is far above the 4 MiB that gRPC libraries allow by default, so each
+//! generated server and client has to be told otherwise, in both directions. And a peer that vanished
+//! without a word is noticed only by HTTP/2 pings; without them a channel may wait for ever.
+//!
+//! Providers cut off a client that pings more often than every 30 seconds, so ours stay above that. For the
+//! same reason the flow-control windows are fixed: the adaptive ones measure with pings of their own.
+
+use std::time::Duration;
+
+use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::codegen::{Bytes, StdError};
+use tonic::transport::{Endpoint, Server};
+
+use crate::v1alpha1::capacity_provider_client::CapacityProviderClient;
+use crate::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
+use crate::v1alpha1::coordinator_client::CoordinatorClient;
+use crate::v1alpha1::coordinator_server::{Coordinator, CoordinatorServer};
+use crate::v1alpha1::shard_client::ShardClient;
+use crate::v1alpha1::shard_read_client::ShardReadClient;
+use crate::v1alpha1::shard_read_server::{ShardRead, ShardReadServer};
+use crate::v1alpha1::shard_server::{Shard, ShardServer};
+
+/// The largest message we send or take: 256 MiB.
+pub const MESSAGE_LIMIT_BYTES: usize = 256 << 20;
+
+/// The shortest time between two pings that providers tolerate.
+pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);
+/// How often a client of ours pings; above [`PROVIDER_PING_MIN`] by a wide margin.
+pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(45);
+/// How often a server of ours pings.
+pub const SERVER_PING_INTERVAL: Duration = Duration::from_secs(60);
+/// How long an unanswered ping is waited for before the connection is given up.
+pub const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client waits for a connection.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many calls one connection may have under way on a server.
+pub const STREAMS_PER_CONNECTION: u32 = 4096;
+
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+
+/// A server builder with our limits and keep-alive.
+pub fn server() -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(SERVER_PING_INTERVAL))
+        .http2_keepalive_timeout(Some(PING_TIMEOUT))
+        .tcp_keepalive(Some(SERVER_PING_INTERVAL))
+        .tcp_nodelay(true)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+}
+
+/// Gives an endpoint our limits and keep-alive.
+pub fn endpoint(endpoint: Endpoint) -> Endpoint {
+    endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(CLIENT_PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .tcp_keepalive(Some(CLIENT_PING_INTERVAL))
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+}
+
+macro_rules! limited {
+    ($server:ident, $client:ident, $service:path, $server_type:ident, $client_type:ident) => {
+        #[doc = concat!("A [`", stringify!($server_type), "`] that takes and sends messages up to [`MESSAGE_LIMIT_BYTES`].")]
+        pub fn $server<T: $service>(service: T) -> $server_type<T> {
+            $server_type::new(service)
+                .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
+                .max_encoding_message_size(MESSAGE_LIMIT_BYTES)
+        }
+
+        #[doc = concat!("A [`", stringify!($client_type), "`] that takes and sends messages up to [`MESSAGE_LIMIT_BYTES`].")]
+        pub fn $client<T>(channel: T) -> $client_type<T>
+        where
+            T: GrpcService<Body>,
+            T::Error: Into<StdError>,
+            T::ResponseBody: tonic::codegen::Body<Data = Bytes> + Send + 'static,
+            <T::ResponseBody as tonic::codegen::Body>::Error: Into<StdError> + Send,
+        {
+            $client_type::new(channel)
+                .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
+                .max_encoding_message_size(MESSAGE_LIMIT_BYTES)
+        }
+    };
+}
+
+limited!(provider_server, provider_client, CapacityProvider, CapacityProviderServer, CapacityProviderClient);
+limited!(shard_server, shard_client, Shard, ShardServer, ShardClient);
+limited!(shard_read_server, shard_read_client, ShardRead, ShardReadServer, ShardReadClient);
+limited!(coordinator_server, coordinator_client, Coordinator, CoordinatorServer, CoordinatorClient);
+
+const _: () = assert!(CLIENT_PING_INTERVAL.as_secs() > PROVIDER_PING_MIN.as_secs());
