@@ -1,0 +1,38 @@
+//! A second opinion on every decision.
+//!
+//! The engine is fast, incremental and parallel. This crate decides the same cycles in the plainest way there
+//! is: loops over lists, nothing kept, nothing shared with the engine but the vocabulary, and of that only the
+//! data: matching, orders, sums and formulas are written down a second time. Where the two disagree, one of
+//! them has a bug, and this one is short enough to be read against the rules.
+//!
+
+//!
+//! Read [`decide`], then one file per phase: `normalise`, `credit`, `domain`, `acquire`, `preempt`,
+//! `reclaim`, `reasons`.
+
+mod acquire;
+mod amounts;
+mod answer;
+mod credit;
+mod cycle;
+mod domain;
+mod matching;
+mod normalise;
+mod order;
+mod preempt;
+mod reasons;
+mod reclaim;
+mod spread;
+
+use bigfleet_scenario::{Answer, Scenario};
+
+/// Decides one cycle.
+pub fn decide(scenario: &Scenario) -> Answer {
+    let mut cycle = cycle::Cycle::new(scenario, normalise::normalise(scenario));
+    credit::credit(&mut cycle);
+    acquire::acquire(&mut cycle);
+    preempt::preempt(&mut cycle);
+    let reclaimed = reclaim::reclaim(&cycle);
+    let released = reclaim::release(&cycle);
+    answer::answer(&cycle, &reclaimed, &released)
+}
