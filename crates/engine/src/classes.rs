@@ -1,0 +1,295 @@
+//! Classes: machines no need can tell apart, and the requirement sets that choose among them.
+//!
+//! Half a million machines with labels are far too many to match against fifty thousand needs. But needs ask
+//! about few keys. Machines that agree on those keys and on what they provide form a *class*; there are
+//! hundreds or thousands of classes, and a requirement set is a bitmap over them, computed once. Keys that
+//! no need mentions (a serial number, a host name) do not split classes. A key that only names domains (a
+//! rack that gangs must share) counts as there or not there; its value matters to domains, not to matching.
+//!
+//! When a need arrives that asks about a new key, the classes are built anew.
+
+use bigfleet_model::requirement::Operator;
+
+use crate::bits::Bits;
+use crate::intern::{Map, NONE, Sym, Tuples};
+use crate::vocab::{Dim, Vocabulary};
+
+/// Stands for any value of a key whose values do not matter.
+const PRESENT: u32 = NONE - 1;
+
+/// The keys needs ask about. Only grows.
+#[derive(Clone, Default)]
+pub(crate) struct Interest {
+    /// The keys, and whether their values matter to matching.
+    keys: Vec<(Sym, bool)>,
+    /// Keys whose values are domains of a gang or a strict spread.
+    domains: Vec<Sym>,
+    revision: u64,
+}
+
+impl Interest {
+    /// Takes note that a key is asked about.
+    pub(crate) fn note(&mut self, key: Sym, values_matter: bool) {
+        match self.keys.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, matter)) if *matter || !values_matter => {}
+            Some((_, matter)) => {
+                *matter = true;
+                self.revision += 1;
+            }
+            None => {
+                self.keys.push((key, values_matter));
+                self.revision += 1;
+            }
+        }
+    }
+
+    /// Takes note that a key names domains.
+    pub(crate) fn note_domain(&mut self, key: Sym) {
+        self.note(key, false);
+        if !self.domains.contains(&key) {
+            self.domains.push(key);
+            self.revision += 1;
+        }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn domains(&self) -> &[Sym] {
+        &self.domains
+    }
+}
+
+/// The classes of the fleet under one interest.
+#[derive(Clone, Default)]
+pub(crate) struct Classes {
+    keys: Vec<(Sym, bool)>,
+    domains: Vec<Sym>,
+    /// `[shape, value, value, …]`, one value per key; the number of a signature is its class.
+    signatures: Tuples,
+    of_kind: Vec<u32>,
+    /// Per domain key, the value of each kind.
+    domain_of_kind: Vec<Vec<Sym>>,
+    /// What machines of a class provide, `dims` amounts a class.
+    rows: Vec<u64>,
+    dims: usize,
+    by_value: Map<(u32, Sym), Vec<u32>>,
+    present: Vec<Bits>,
+}
+
+impl Classes {
+    pub(crate) fn new(interest: &Interest) -> Self {
+        Self {
+            keys: interest.keys.clone(),
+            domains: interest.domains.clone(),
+            domain_of_kind: vec![Vec::new(); interest.domains.len()],
+            present: vec![Bits::default(); interest.keys.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Whether the vocabulary knows kinds or resources these classes do not.
+    pub(crate) fn is_behind(&self, vocab: &Vocabulary) -> bool {
+        self.of_kind.len() < vocab.kind_count() || self.dims < vocab.dim_count()
+    }
+
+    /// Puts every kind the vocabulary knows into its class.
+    pub(crate) fn extend(&mut self, vocab: &Vocabulary) {
+        self.widen(vocab);
+        for kind in self.of_kind.len() as u32..vocab.kind_count() as u32 {
+            let mut signature = vec![vocab.shape_of_kind(kind)];
+            signature.extend(self.keys.iter().map(|(key, matter)| match vocab.value_of_kind(kind, *key) {
+                NONE => NONE,
+                value if *matter => value,
+                _ => PRESENT,
+            }));
+            let known = self.len();
+            let class = self.signatures.intern(&signature);
+            if class as usize == known {
+                self.enter(class, &signature, vocab);
+            }
+            self.of_kind.push(class);
+            for (values, key) in self.domain_of_kind.iter_mut().zip(&self.domains) {
+                values.push(vocab.value_of_kind(kind, *key));
+            }
+        }
+    }
+
+    /// Takes a new class into the tables.
+    fn enter(&mut self, class: u32, signature: &[u32], vocab: &Vocabulary) {
+        self.rows.resize(self.rows.len() + self.dims, 0);
+        let row = &mut self.rows[class as usize * self.dims..];
+        vocab.shape(signature[0]).for_each(|(dim, amount)| row[dim as usize] = amount);
+        for ((at, (_, matter)), value) in (0..).zip(&self.keys).zip(&signature[1..]) {
+            if *value == NONE {
+                continue;
+            }
+            self.present[at as usize].insert(class);
+            if *matter {
+                self.by_value.entry((at, *value)).or_default().push(class);
+            }
+        }
+    }
+
+    /// Makes room for resources that were not known when the rows were laid out.
+    fn widen(&mut self, vocab: &Vocabulary) {
+        let dims = vocab.dim_count();
+        if dims == self.dims {
+            return;
+        }
+        let mut rows = vec![0; self.len() * dims];
+        for class in 0..self.len() {
+            let old = &self.rows[class * self.dims..(class + 1) * self.dims];
+            rows[class * dims..][..self.dims].copy_from_slice(old);
+        }
+        (self.rows, self.dims) = (rows, dims);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.signatures.len()
+    }
+
+    #[inline]
+    pub(crate) fn of_kind(&self, kind: u32) -> u32 {
+        self.of_kind[kind as usize]
+    }
+
+    /// What a machine of this class provides, by dimension.
+    #[inline]
+    pub(crate) fn provides(&self, class: u32) -> &[u64] {
+        let start = class as usize * self.dims;
+        &self.rows[start..start + self.dims]
+    }
+
+    /// Whether a machine of this class holds at least these amounts.
+    #[inline]
+    pub(crate) fn covers(&self, class: u32, amounts: &[(Dim, u64)]) -> bool {
+        let row = self.provides(class);
+        amounts.iter().all(|(dim, amount)| row[*dim as usize] >= *amount)
+    }
+
+    /// Where a domain key stands among the domain keys.
+    pub(crate) fn domain(&self, key: Sym) -> usize {
+        self.domains.iter().position(|known| *known == key).expect("a domain key in use is among the domains")
+    }
+
+    pub(crate) fn domains(&self) -> &[Sym] {
+        &self.domains
+    }
+
+    /// The domain a machine of this kind lies in.
+    #[inline]
+    pub(crate) fn domain_of_kind(&self, domain: usize, kind: u32) -> Sym {
+        self.domain_of_kind[domain][kind as usize]
+    }
+
+    /// The classes that meet one requirement, encoded as in [`RequirementSets`].
+    fn meeting(&self, requirement: &EncodedRequirement<'_>) -> Bits {
+        let at = self.keys.iter().position(|(key, _)| *key == requirement.key);
+        let at = at.expect("a key in use is among the keys");
+        let listed = || {
+            let mut bits = Bits::with_bound(self.len());
+            let lists = requirement.values.iter().filter_map(|value| self.by_value.get(&(at as u32, *value)));
+            lists.flatten().for_each(|class| {
+                bits.insert(*class);
+            });
+            bits
+        };
+        let without = |taken: &Bits| {
+            let mut bits = Bits::full(self.len());
+            bits.subtract(taken);
+            bits
+        };
+        match requirement.operator {
+            Operator::Unspecified => Bits::with_bound(self.len()),
+            Operator::In => listed(),
+            Operator::NotIn => without(&listed()),
+            Operator::Same if !requirement.values.is_empty() => listed(),
+            Operator::Exists | Operator::Same => self.present[at].clone(),
+            Operator::DoesNotExist => without(&self.present[at]),
+        }
+    }
+
+    /// Bytes held, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let values: usize = self.by_value.values().map(|list| list.capacity() * 4 + 40).sum();
+        let domains: usize = self.domain_of_kind.iter().map(|list| list.capacity() * 4).sum();
+        self.signatures.heap_bytes()
+            + self.of_kind.capacity() * 4
+            + self.rows.capacity() * 8
+            + values
+            + domains
+    }
+}
+
+/// One requirement of a set, in numbers.
+struct EncodedRequirement<'a> {
+    key: Sym,
+    operator: Operator,
+    values: &'a [Sym],
+}
+
+/// Requirement sets by number, each with the classes it admits.
+#[derive(Clone, Default)]
+pub(crate) struct RequirementSets {
+    /// `[key, operator, count, value, …]` for each requirement.
+    encoded: Tuples,
+    admits: Vec<Bits>,
+    /// How many classes the bitmaps know.
+    evaluated: usize,
+}
+
+impl RequirementSets {
+    /// The number of a set of requirements; takes note of the keys it asks about.
+    pub(crate) fn intern(
+        &mut self,
+        requirements: &[bigfleet_model::requirement::Requirement],
+        vocab: &mut Vocabulary,
+        interest: &mut Interest,
+    ) -> u32 {
+        let mut words = Vec::with_capacity(requirements.len() * 5);
+        for requirement in requirements {
+            let key = vocab.string(requirement.key());
+            let values = requirement.values();
+            interest.note(key, requirement.operator() != Operator::Same || !values.is_empty());
+            words.extend([key, requirement.operator() as u32, values.len() as u32]);
+            words.extend(values.iter().map(|value| vocab.string(value)));
+        }
+        self.encoded.intern(&words)
+    }
+
+    /// Brings all bitmaps up to the classes there are now. `fresh`: the classes were built anew.
+    pub(crate) fn evaluate(&mut self, classes: &Classes, fresh: bool) {
+        if fresh || self.evaluated != classes.len() {
+            self.admits.clear();
+            self.evaluated = classes.len();
+        }
+        for set in self.admits.len() as u32..self.encoded.len() as u32 {
+            let mut admitted = Bits::full(classes.len());
+            let mut words = self.encoded.get(set);
+            while let [key, operator, count, rest @ ..] = words {
+                let (values, others) = rest.split_at(*count as usize);
+                let operator = Operator::ALL[*operator as usize];
+                admitted.intersect_with(&classes.meeting(&EncodedRequirement {
+                    key: *key,
+                    operator,
+                    values,
+                }));
+                words = others;
+            }
+            self.admits.push(admitted);
+        }
+    }
+
+    /// The classes a set admits.
+    #[inline]
+    pub(crate) fn admits(&self, set: u32) -> &Bits {
+        &self.admits[set as usize]
+    }
+
+    /// How many sets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.encoded.len()
+    }
+}

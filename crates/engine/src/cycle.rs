@@ -1,0 +1,540 @@
+//! One cycle: from the fleet and the demand to actions.
+//!
+//! The steps are those of the design, in order: settle the indexes, normalise, credit, choose domains,
+//! acquire, preempt, reclaim, release. Clusters whose needs and machines did not change keep the credit of
+//! the last cycle, so the work follows what changed and what is short, not the size of the fleet.
+
+mod acquire;
+mod choice;
+mod credit;
+mod domains;
+mod fold;
+mod preempt;
+mod prices;
+mod sets;
+mod take;
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use bigfleet_model::cost::RECLAIM_GRACE_SECS;
+
+use crate::action::{Action, ActionKind};
+use crate::amounts::is_zero;
+use crate::bits::Bits;
+use crate::classes::RequirementSets;
+use crate::index::{Index, RELEASED};
+use crate::inventory::Inventory;
+use crate::needs::{ClusterDemand, Demand, NeedsTable};
+use crate::options::Options;
+use crate::vocab::{Amounts, Vocabulary};
+
+pub(crate) use credit::{Chosen, Credit, Sources};
+pub(crate) use preempt::Victim;
+
+use acquire::Acquire;
+use credit::Walk;
+use domains::finish_walks;
+use fold::{FoldMemory, normalise};
+use preempt::{Claimants, Preempt};
+use sets::SupplySets;
+
+/// The steps of a cycle, for whoever measures them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// The indexes caught up with the inventory and the requirement sets with the classes.
+    Settle,
+    /// Gangs were folded and bound machines credited, cluster by cluster.
+    Credit,
+    /// Gangs that depend on free machines chose their domains.
+    Domains,
+    /// Free machines were acquired.
+    Acquire,
+    /// Victims were picked.
+    Preempt,
+    /// Excess and idle machines were listed, and all actions written down.
+    Release,
+}
+
+impl Step {
+    /// All steps in order.
+    pub const ALL: [Self; 6] =
+        [Self::Settle, Self::Credit, Self::Domains, Self::Acquire, Self::Preempt, Self::Release];
+
+    /// A short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Settle => "settle",
+            Self::Credit => "credit",
+            Self::Domains => "domains",
+            Self::Acquire => "acquire",
+            Self::Preempt => "preempt",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// A need that credit alone did not satisfy.
+#[derive(Clone, Debug)]
+pub(crate) struct Short {
+    pub(crate) cluster: u32,
+    pub(crate) row: u32,
+    pub(crate) demand: Arc<Demand>,
+    pub(crate) domain: Option<Chosen>,
+    /// What phase 1 left missing.
+    pub(crate) missing: Amounts,
+    /// The free machines it got, in the order it took them.
+    pub(crate) acquired: Vec<u32>,
+    /// The machines already draining for it that count.
+    pub(crate) in_flight: Vec<u32>,
+    /// The victims picked for it, best first.
+    pub(crate) victims: Vec<Victim>,
+    /// What remains after all that; `None` if nothing does.
+    pub(crate) unresolved: Option<Amounts>,
+}
+
+/// How much a cycle had to do: counts of work, not of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Clusters whose credit was computed again.
+    pub clusters_walked: usize,
+    /// Gangs whose domain depended on free machines.
+    pub clusters_sharing: usize,
+    /// Needs that credit did not satisfy.
+    pub short_needs: usize,
+    /// Whether the indexes were built from scratch.
+    pub rebuilt: bool,
+    /// Whether nothing had changed and the last answer stood.
+    pub quiet: bool,
+}
+
+/// What a cycle decided.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+    /// How much work it was.
+    pub work: Work,
+    /// Needs that credit did not satisfy, in demand order.
+    pub(crate) shorts: Vec<Short>,
+    /// The instant it was decided for.
+    pub(crate) now_unix_nanos: i64,
+}
+
+/// A cluster's credit and what it was computed from.
+#[derive(Clone)]
+struct Plan {
+    demand: u64,
+    supply: u64,
+    generation: u64,
+    classes: usize,
+    /// For each gang, whether a free machine could hold it.
+    fits_free: Vec<bool>,
+    credit: Arc<Credit>,
+}
+
+/// The inputs of the last decision.
+#[derive(Clone)]
+struct Last {
+    inventory: u64,
+    needs: u64,
+    options: Options,
+    now_unix_nanos: i64,
+    /// The first later instant at which another idle machine falls due.
+    next_due: i64,
+    decision: Arc<Decision>,
+}
+
+/// What is kept from cycle to cycle. Never changes a decision, only what it costs.
+#[derive(Clone, Default)]
+pub(crate) struct Cache {
+    plans: Vec<Option<Plan>>,
+    folds: FoldMemory,
+    sets: SupplySets,
+    claimants: Claimants,
+    /// Clusters by name, and the place of each in that order.
+    by_name: Vec<u32>,
+    rank: Vec<u32>,
+    last: Option<Last>,
+}
+
+/// Everything a cycle reads and the memory it keeps.
+pub(crate) struct Cycle<'a> {
+    pub(crate) vocab: &'a Vocabulary,
+    pub(crate) inventory: &'a mut Inventory,
+    pub(crate) needs: &'a NeedsTable,
+    pub(crate) interest: &'a crate::classes::Interest,
+    pub(crate) sets: &'a mut RequirementSets,
+    pub(crate) index: &'a mut Index,
+    pub(crate) cache: &'a mut Cache,
+    pub(crate) options: &'a Options,
+    pub(crate) now_unix_nanos: i64,
+    pub(crate) threads: usize,
+}
+
+/// A walk that ended or paused, with what it was computed from.
+struct Walked<'a> {
+    fits_free: Vec<bool>,
+    walk: Walk<'a>,
+    ended: bool,
+}
+
+impl Cycle<'_> {
+    pub(crate) fn run(self, probe: &mut dyn FnMut(Step)) -> Arc<Decision> {
+        if let Some(decision) = self.unchanged() {
+            return decision;
+        }
+        let Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, threads } =
+            self;
+        let mut work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
+        sets.evaluate(&index.classes, work.rebuilt);
+        cache.sets.refresh(&index.classes, index.generation);
+        cache.folds.refresh(needs.folds(), index, sets);
+        cache.rank_clusters(vocab);
+        if work.rebuilt {
+            cache.claimants.reset();
+        }
+        probe(Step::Settle);
+
+        let mut decision = Decision { now_unix_nanos, ..Decision::default() };
+        {
+            let classes = &*index.classes;
+            let sources = Sources { vocab, inventory, index, classes, sets };
+            let mut walked = cache.walk_changed(sources, needs, threads);
+            work.clusters_walked = walked.len();
+            probe(Step::Credit);
+
+            let (mut paused, mut places) = (Vec::new(), Vec::new());
+            let mut ended = Vec::with_capacity(walked.len());
+            for Walked { fits_free, walk, ended: done } in walked.drain(..) {
+                if done {
+                    ended.push((fits_free, walk.cluster, walk.credit));
+                } else {
+                    places.push(fits_free);
+                    paused.push(walk);
+                }
+            }
+            work.clusters_sharing = paused.len();
+            let finished = finish_walks(paused, &cache.rank, sources, &mut cache.sets);
+            let finished = finished.into_iter().zip(places);
+            ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
+            for (fits_free, cluster, credit) in ended {
+                cache.keep(cluster, fits_free, credit, sources, needs);
+            }
+            probe(Step::Domains);
+
+            decision.shorts = cache.shorts();
+            work.short_needs = decision.shorts.len();
+            let mut acquire = Acquire::new(sources, &mut cache.sets);
+            for at in precedence(&decision.shorts) {
+                let short = &mut decision.shorts[at];
+                let credit =
+                    &cache.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
+                acquire.serve(short, credit.claims_of(short.row as usize));
+            }
+            let taken = acquire.taken;
+            probe(Step::Acquire);
+            decision.actions.reserve(decision.shorts.len());
+            acquisitions(&mut decision, sources);
+            decision.work = work;
+            cache.last = None;
+            let due = due_machines(sources, options, now_unix_nanos, &taken);
+            let unmet = decision.shorts.iter().any(|short| !is_zero(&short.missing));
+            let preempted = if unmet {
+                index.ensure_bound(inventory);
+                let classes = &*index.classes;
+                let sources = Sources { vocab, inventory, index, classes, sets };
+                cache.preempt(&mut decision, sources, options)
+            } else {
+                Bits::default()
+            };
+            probe(Step::Preempt);
+            let classes = &*index.classes;
+            let sources = Sources { vocab, inventory, index, classes, sets };
+            reclaims(&mut decision, cache, sources, options, &preempted);
+            decision.actions.extend(due.into_iter().map(|machine| Action {
+                kind: ActionKind::Delete,
+                machine: inventory.id(machine).into(),
+                cluster: None,
+                need: None,
+                grace_secs: None,
+            }));
+        }
+        let decision = Arc::new(decision);
+        cache.last = Some(Last {
+            inventory: inventory.revision(),
+            needs: needs.revision(),
+            options: options.clone(),
+            now_unix_nanos,
+            next_due: next_due(index, options, now_unix_nanos),
+            decision: Arc::clone(&decision),
+        });
+        probe(Step::Release);
+        decision
+    }
+
+    /// The last decision, if nothing it depends on has changed.
+    fn unchanged(&self) -> Option<Arc<Decision>> {
+        let last = self.cache.last.as_ref()?;
+        let same = last.inventory == self.inventory.revision()
+            && last.needs == self.needs.revision()
+            && (last.now_unix_nanos..last.next_due).contains(&self.now_unix_nanos)
+            && last.options == *self.options;
+        same.then(|| Arc::clone(&last.decision))
+    }
+}
+
+impl Cache {
+    /// The last decision, if there was one.
+    pub(crate) fn last(&self) -> Option<&Arc<Decision>> {
+        self.last.as_ref().map(|last| &last.decision)
+    }
+
+    /// The credit of a cluster, as of the last cycle.
+    pub(crate) fn credit(&self, cluster: u32) -> Option<&Credit> {
+        self.plans.get(cluster as usize)?.as_ref().map(|plan| &*plan.credit)
+    }
+
+    /// Clusters in the order of their names.
+    pub(crate) fn clusters_by_name(&self) -> &[u32] {
+        &self.by_name
+    }
+
+    fn rank_clusters(&mut self, vocab: &Vocabulary) {
+        if self.by_name.len() == vocab.cluster_count() {
+            return;
+        }
+        self.plans.resize_with(vocab.cluster_count(), || None);
+        self.by_name = (0..vocab.cluster_count() as u32).collect();
+        self.by_name.sort_unstable_by(|a, b| vocab.cluster_name(*a).cmp(vocab.cluster_name(*b)));
+        self.rank = vec![0; self.by_name.len()];
+        for (place, cluster) in (0..).zip(&self.by_name) {
+            self.rank[*cluster as usize] = place;
+        }
+    }
+
+    /// Walks every cluster whose credit may have changed.
+    fn walk_changed<'a>(&self, sources: Sources<'a>, needs: &NeedsTable, threads: usize) -> Vec<Walked<'a>> {
+        let silent = Arc::new(ClusterDemand::default());
+        let demand_of = |cluster: u32| needs.cluster(cluster).unwrap_or(&silent);
+        let changed: Vec<u32> =
+            (0..self.plans.len() as u32).filter(|c| self.is_stale(*c, demand_of(*c), sources)).collect();
+        let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
+            clusters.iter().map(|cluster| self.walk(*cluster, demand_of(*cluster), sources)).collect()
+        };
+        // A thread costs some tens of microseconds to start, a cluster a few to walk.
+        if threads < 2 || changed.len() < 64 {
+            return walk_all(&changed);
+        }
+        let mut walked = Vec::with_capacity(changed.len());
+        std::thread::scope(|scope| {
+            let mut parts = changed.chunks(changed.len().div_ceil(threads));
+            let mine = parts.next().unwrap_or_default();
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| walk_all(part))).collect();
+            walked.extend(walk_all(mine));
+            for other in others {
+                walked.extend(other.join().expect("a walk does not panic"));
+            }
+        });
+        walked
+    }
+
+    fn is_stale(&self, cluster: u32, demand: &ClusterDemand, sources: Sources<'_>) -> bool {
+        let Some(plan) = &self.plans[cluster as usize] else { return true };
+        let index = sources.index;
+        plan.demand != demand.version
+            || plan.supply != index.supply(cluster).version
+            || (plan.generation, plan.classes) != (index.generation, index.classes.len())
+            || plan.credit.shared
+            || demand.has_gangs && self.fits_free(demand) != plan.fits_free
+    }
+
+    fn fits_free(&self, demand: &ClusterDemand) -> Vec<bool> {
+        let gangs = demand.rows.iter().filter_map(|row| row.gang.as_ref());
+        gangs.map(|gang| self.folds.fits_free(gang.fold)).collect()
+    }
+
+    fn walk<'a>(&self, cluster: u32, demand: &ClusterDemand, sources: Sources<'a>) -> Walked<'a> {
+        let supply = sources.index.supply(cluster);
+        let rows = normalise(demand, &self.folds, supply, sources.classes, sources.sets);
+        let mut walk = Walk::new(sources, cluster, rows);
+        let ended = walk.advance();
+        Walked { fits_free: self.fits_free(demand), walk, ended }
+    }
+
+    /// Keeps a cluster's new credit.
+    fn keep(
+        &mut self,
+        cluster: u32,
+        fits_free: Vec<bool>,
+        credit: Credit,
+        sources: Sources<'_>,
+        needs: &NeedsTable,
+    ) {
+        let plan = &mut self.plans[cluster as usize];
+        if self.claimants.is_active() {
+            if let Some(old) = plan {
+                self.claimants.leave(&old.credit);
+            }
+            self.claimants.enter(&credit);
+        }
+        *plan = Some(Plan {
+            demand: needs.cluster(cluster).map_or(0, |demand| demand.version),
+            supply: sources.index.supply(cluster).version,
+            generation: sources.index.generation,
+            classes: sources.classes.len(),
+            fits_free,
+            credit: Arc::new(credit),
+        });
+    }
+
+    /// The needs credit left short, in demand order.
+    fn shorts(&self) -> Vec<Short> {
+        let mut shorts = Vec::new();
+        for cluster in &self.by_name {
+            let Some(plan) = &self.plans[*cluster as usize] else { continue };
+            let credit = &plan.credit;
+            shorts.extend(credit.short.iter().map(|(row, missing)| Short {
+                cluster: *cluster,
+                row: *row,
+                demand: credit.rows[*row as usize].clone(),
+                domain: credit.domain_of(*row),
+                missing: missing.clone(),
+                acquired: Vec::new(),
+                in_flight: Vec::new(),
+                victims: Vec::new(),
+                unresolved: None,
+            }));
+        }
+        // Stable: within a cluster needs already stand in demand order.
+        shorts
+            .sort_by_key(|short| (Reverse(short.demand.priority()), short.demand.need.first_seen_unix_nanos));
+        shorts
+    }
+
+    /// Runs phase 2 over what phase 1 left missing. Returns the preempted machines.
+    fn preempt(&mut self, decision: &mut Decision, sources: Sources<'_>, options: &Options) -> Bits {
+        if !self.claimants.is_active() {
+            let credits = self.plans.iter().flatten().map(|plan| &plan.credit);
+            self.claimants.activate(sources.inventory.bound(), credits);
+        }
+        let bound = sources.index.bound.as_ref().expect("the index of bound machines was made");
+        let mut preempt = Preempt::new(sources, bound, &mut self.sets, options, &self.claimants);
+        // Shorts stand in demand order, which begins with the priority: the order of phase 2.
+        for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
+            let credit =
+                &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
+            preempt.serve(short, credit.claims_of(short.row as usize));
+        }
+        let taken = preempt.taken;
+        for short in &decision.shorts {
+            decision.actions.extend(short.victims.iter().map(|victim| {
+                let loser = sources.vocab.cluster_name(sources.inventory.row(victim.machine).cluster);
+                Action {
+                    kind: ActionKind::Preempt,
+                    machine: sources.inventory.id(victim.machine).into(),
+                    cluster: Some(loser.into()),
+                    need: Some(short.demand.clone()),
+                    grace_secs: Some(victim.grace_secs),
+                }
+            }));
+        }
+        taken
+    }
+}
+
+/// The places of short needs in precedence order.
+pub(crate) fn precedence(shorts: &[Short]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..shorts.len()).collect();
+    // Stable: among equals demand order decides, and that is how they stand.
+    order.sort_by_key(|at| {
+        let profile = &shorts[*at].demand.need.profile;
+        Reverse((profile.priority(), profile.interruption(), profile.reclamation()))
+    });
+    order
+}
+
+/// Writes down what was acquired: need by need, Bootstrap before Provision, each by id.
+fn acquisitions(decision: &mut Decision, sources: Sources<'_>) {
+    use bigfleet_model::machine::MachineState;
+    let Decision { shorts, actions, .. } = decision;
+    for short in shorts.iter() {
+        let mut machines: Vec<(ActionKind, u64, u32)> = short
+            .acquired
+            .iter()
+            .map(|machine| {
+                let row = sources.inventory.row(*machine);
+                let idle = row.state == Some(MachineState::Idle);
+                let kind = if idle { ActionKind::Bootstrap } else { ActionKind::Provision };
+                (kind, row.order, *machine)
+            })
+            .collect();
+        machines.sort_unstable();
+        actions.extend(machines.into_iter().map(|(kind, _, machine)| Action {
+            kind,
+            machine: sources.inventory.id(machine).into(),
+            cluster: Some(short.demand.need.cluster.clone()),
+            need: Some(short.demand.clone()),
+            grace_secs: None,
+        }));
+    }
+}
+
+/// Phase 3, reclaim: Configured machines no need claims, of clusters that have reported.
+fn reclaims(
+    decision: &mut Decision,
+    cache: &Cache,
+    sources: Sources<'_>,
+    options: &Options,
+    preempted: &Bits,
+) {
+    for cluster in &cache.by_name {
+        let Some(plan) = &cache.plans[*cluster as usize] else { continue };
+        let name = sources.vocab.cluster_name(*cluster);
+        if plan.credit.excess.is_empty() || !options.ready.contains(name) {
+            continue;
+        }
+        let name: Arc<str> = name.into();
+        let excess = plan.credit.excess.iter().filter(|machine| !preempted.contains(**machine));
+        decision.actions.extend(excess.map(|machine| Action {
+            kind: ActionKind::Reclaim,
+            machine: sources.inventory.id(*machine).into(),
+            cluster: Some(name.clone()),
+            need: None,
+            grace_secs: Some(RECLAIM_GRACE_SECS),
+        }));
+    }
+}
+
+/// The latest idle stamp that is due, per released capacity type; `None` if that type is never released.
+fn due_limits(options: &Options, now_unix_nanos: i64) -> [Option<i64>; 2] {
+    RELEASED.map(|capacity| {
+        let hold = i64::try_from(options.release.hold_nanos(capacity)?).unwrap_or(i64::MAX);
+        now_unix_nanos.checked_sub(hold)
+    })
+}
+
+/// Phase 3, release: idle rented machines whose hold is over and that nobody took, by id.
+fn due_machines(sources: Sources<'_>, options: &Options, now_unix_nanos: i64, taken: &Bits) -> Vec<u32> {
+    let mut due = Vec::new();
+    for (list, limit) in due_limits(options, now_unix_nanos).into_iter().enumerate() {
+        let Some(limit) = limit else { continue };
+        let stamped = sources.index.due(list).range(..=(limit, u32::MAX));
+        due.extend(stamped.map(|(_, machine)| *machine).filter(|machine| !taken.contains(*machine)));
+    }
+    due.sort_unstable_by_key(|machine| sources.inventory.row(*machine).order);
+    due
+}
+
+/// The first instant after `now` at which another idle machine falls due.
+fn next_due(index: &Index, options: &Options, now_unix_nanos: i64) -> i64 {
+    let mut next = i64::MAX;
+    for (list, limit) in due_limits(options, now_unix_nanos).into_iter().enumerate() {
+        let Some(limit) = limit else { continue };
+        if let Some((stamp, _)) = index.due(list).range((limit, u32::MAX)..).find(|(stamp, _)| *stamp > limit)
+        {
+            next = next.min(stamp.saturating_add(now_unix_nanos - limit));
+        }
+    }
+    next
+}

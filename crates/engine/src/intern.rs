@@ -1,0 +1,147 @@
+//! Names become dense numbers once, at the border; past it nothing compares strings.
+//!
+//! Both tables only grow. Their numbers follow the order of arrival, so no decision may ever depend on one
+//! being smaller than another: order always comes from the text or the value behind it.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// A number that stands for a string.
+pub(crate) type Sym = u32;
+
+/// No string: a machine that lacks a key.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A hash map with the engine's fixed hasher. Never iterated where order could show.
+pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, FixedState>;
+
+/// The one hasher of the engine: fixed, so that a run can be repeated.
+pub(crate) fn hash_one(value: &(impl std::hash::Hash + ?Sized)) -> u64 {
+    FixedState::with_seed(0x5EED).hash_one(value)
+}
+
+/// Strings by number, in one buffer, so that a copy is a block copy.
+#[derive(Clone, Default)]
+pub(crate) struct Strings {
+    bytes: String,
+    ends: Vec<u32>,
+    index: HashTable<Sym>,
+}
+
+impl Strings {
+    pub(crate) fn get(&self, sym: Sym) -> &str {
+        let at = sym as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.bytes[start..self.ends[at] as usize]
+    }
+
+    pub(crate) fn lookup(&self, text: &str) -> Option<Sym> {
+        self.index.find(hash_one(text), |sym| self.get(*sym) == text).copied()
+    }
+
+    pub(crate) fn intern(&mut self, text: &str) -> Sym {
+        if let Some(sym) = self.lookup(text) {
+            return sym;
+        }
+        let sym = self.ends.len() as Sym;
+        self.bytes.push_str(text);
+        self.ends.push(u32::try_from(self.bytes.len()).expect("fewer than 4 GiB of distinct names"));
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        self.index.insert_unique(hash_one(text), sym, |sym| {
+            let at = *sym as usize;
+            let start = if at == 0 { 0 } else { ends[at - 1] as usize };
+            hash_one(&bytes[start..ends[at] as usize])
+        });
+        sym
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes held, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * 4 + self.index.allocation_size()
+    }
+}
+
+/// Tuples of numbers by number: label sets, shapes, stamps, prices.
+#[derive(Clone, Default)]
+pub(crate) struct Tuples {
+    words: Vec<u32>,
+    ends: Vec<u32>,
+    index: HashTable<u32>,
+}
+
+impl Tuples {
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> &[u32] {
+        let at = id as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.words[start..self.ends[at] as usize]
+    }
+
+    pub(crate) fn lookup(&self, tuple: &[u32]) -> Option<u32> {
+        self.index.find(hash_one(tuple), |id| self.get(*id) == tuple).copied()
+    }
+
+    pub(crate) fn intern(&mut self, tuple: &[u32]) -> u32 {
+        if let Some(id) = self.lookup(tuple) {
+            return id;
+        }
+        let id = self.ends.len() as u32;
+        self.words.extend_from_slice(tuple);
+        self.ends.push(u32::try_from(self.words.len()).expect("fewer than 2^32 words of distinct tuples"));
+        let (words, ends) = (&self.words, &self.ends);
+        self.index.insert_unique(hash_one(tuple), id, |id| {
+            let at = *id as usize;
+            let start = if at == 0 { 0 } else { ends[at - 1] as usize };
+            hash_one(&words[start..ends[at] as usize])
+        });
+        id
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes held, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.words.capacity() + self.ends.capacity()) * 4 + self.index.allocation_size()
+    }
+}
+
+/// Splits a 64-bit value so that it can be part of a tuple.
+pub(crate) fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}
+
+/// The value behind two halves.
+pub(crate) fn whole(halves: &[u32]) -> u64 {
+    u64::from(halves[0]) | u64::from(halves[1]) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_names_have_one_number_through_growth() {
+        let mut names = Strings::default();
+        let first: Vec<Sym> = (0..1000).map(|n| names.intern(&format!("name-{n}"))).collect();
+        let again: Vec<Sym> = (0..1000).map(|n| names.intern(&format!("name-{n}"))).collect();
+        assert_eq!((first, names.len()), (again, 1000));
+        assert_eq!(names.get(17), "name-17");
+        assert_eq!(names.lookup("nobody"), None);
+    }
+
+    #[test]
+    fn tuples_of_different_length_stay_apart() {
+        let mut tuples = Tuples::default();
+        let ids = [tuples.intern(&[]), tuples.intern(&[1]), tuples.intern(&[1, 2]), tuples.intern(&[1])];
+        assert_eq!(ids, [0, 1, 2, 1]);
+        assert_eq!(tuples.get(2), &[1, 2]);
+        assert_eq!(whole(&halves(u64::MAX - 5)), u64::MAX - 5);
+    }
+}

@@ -1,0 +1,28 @@
+//! The decision engine.
+
+mod action;
+mod amounts;
+mod bits;
+mod classes;
+mod cycle;
+mod fleet;
+mod index;
+mod intern;
+mod inventory;
+mod lots;
+mod merge;
+mod needs;
+mod options;
+mod paged;
+mod report;
+mod verdict;
+mod vocab;
+
+pub use action::{Action, ActionKind};
+pub use cycle::{Decision, Step, Work};
+pub use fleet::{Fleet, Footprint};
+pub use inventory::Observed;
+pub use needs::{Demand, Replaced, RollupError};
+pub use options::{Options, Ready};
+pub use report::{DomainView, Outcome};
+pub use verdict::Reason;

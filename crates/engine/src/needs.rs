@@ -1,0 +1,354 @@
+//! The needs table: what every cluster wants, as it last said.
+//!
+//! A roll-up is a cluster's complete desired state. It replaces what was there; nothing is ever merged with
+//! an older report. Rows that did not change keep their identity, their place and the time they were first
+//! seen, so that waiting is measured from the first request and not from the last report.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bigfleet_model::need::{Need, NeedKey, aggregate};
+use bigfleet_model::profile::Profile;
+use bigfleet_model::requirement::RequirementError;
+use bigfleet_model::text::Quoted;
+use thiserror::Error;
+
+use crate::classes::{Interest, RequirementSets};
+use crate::intern::Sym;
+use crate::vocab::{Amounts, Vocabulary};
+
+/// A need in the engine's numbers, beside the need itself.
+#[derive(Debug)]
+pub struct Demand {
+    /// The need as the phases see it.
+    pub need: Need,
+    /// Whether it stands for gangs that fit one machine each.
+    pub folded: bool,
+    pub(crate) key: u32,
+    pub(crate) requirements: u32,
+    pub(crate) aggregate: Amounts,
+    pub(crate) min_unit: Amounts,
+    /// The key whose value is the gang's domain.
+    pub(crate) same: Option<Sym>,
+    /// The key of the strict spread and how far a domain may be ahead.
+    pub(crate) spread: Option<(Sym, u64)>,
+    /// For a gang: what it becomes when it fits one machine.
+    pub(crate) gang: Option<Gang>,
+}
+
+/// What a gang becomes when it fits one machine.
+#[derive(Debug)]
+pub(crate) struct Gang {
+    /// The profile without `Same`.
+    pub(crate) profile: Arc<Profile>,
+    /// Its requirement set.
+    pub(crate) requirements: u32,
+    /// Its identity, without a group.
+    pub(crate) key: u32,
+    /// Its strict spread: folding may bring one to life that `Same` had overruled.
+    pub(crate) spread: Option<(Sym, u64)>,
+    /// Its place in the fold memory.
+    pub(crate) fold: u32,
+}
+
+impl Demand {
+    /// The priority.
+    pub fn priority(&self) -> i32 {
+        self.need.profile.priority()
+    }
+
+    /// Demand order within one cluster.
+    pub(crate) fn cmp_in_cluster(&self, other: &Self) -> Ordering {
+        self.need
+            .cmp_demand(&other.need)
+            .then(self.folded.cmp(&other.folded))
+            .then_with(|| other.need.min_unit.cmp_by_name(&self.need.min_unit))
+    }
+}
+
+/// Why a roll-up was refused. The cluster's last good demand stays.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RollupError {
+    /// A cluster without a name.
+    #[error("a roll-up names no cluster; every report must say whose demand it is")]
+    NoCluster,
+    /// A row of another cluster.
+    #[error("roll-up of {}: row {row} belongs to {}; a cluster may only report its own demand", Quoted(.cluster), Quoted(.other))]
+    ForeignRow {
+        /// Who reported.
+        cluster: String,
+        /// Which row.
+        row: usize,
+        /// Whose need it is.
+        other: String,
+    },
+    /// A row whose requirements cannot be taken.
+    #[error("roll-up of {}: row {row}: {source}", Quoted(.cluster))]
+    Requirement {
+        /// Who reported.
+        cluster: String,
+        /// Which row.
+        row: usize,
+        /// What is wrong.
+        source: RequirementError,
+    },
+    /// A plain need that claims to be parked.
+    #[error("roll-up of {}: row {row} is parked but has no Same requirement; only gangs are ever parked", Quoted(.cluster))]
+    ParkedWithoutSame {
+        /// Who reported.
+        cluster: String,
+        /// Which row.
+        row: usize,
+    },
+}
+
+/// What became of a roll-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Rows that were not there before.
+    pub added: usize,
+    /// Rows that are gone.
+    pub removed: usize,
+    /// Rows whose amounts or parking changed.
+    pub changed: usize,
+    /// Rows that are as they were.
+    pub kept: usize,
+}
+
+impl Replaced {
+    /// Whether the roll-up said what the last one said.
+    pub fn is_unchanged(&self) -> bool {
+        self.added + self.removed + self.changed == 0
+    }
+}
+
+/// One cluster's rows.
+#[derive(Clone, Default)]
+pub(crate) struct ClusterDemand {
+    /// In identity order.
+    by_key: Vec<Arc<Demand>>,
+    /// In demand order.
+    pub(crate) rows: Arc<[Arc<Demand>]>,
+    /// Whether any row is a gang.
+    pub(crate) has_gangs: bool,
+    pub(crate) version: u64,
+}
+
+/// All clusters' rows.
+#[derive(Clone, Default)]
+pub(crate) struct NeedsTable {
+    clusters: Vec<Arc<ClusterDemand>>,
+    /// `[requirements, aggregate…]` of every gang shape seen, for the fold memory.
+    folds: Arc<Folds>,
+    rows: usize,
+    revision: u64,
+}
+
+/// A gang shape: which machines it may use and how much it needs in all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FoldShape {
+    pub(crate) requirements: u32,
+    pub(crate) aggregate: Amounts,
+}
+
+/// The distinct gang shapes, by number.
+#[derive(Clone, Default)]
+pub(crate) struct Folds {
+    shapes: Vec<FoldShape>,
+    numbers: crate::intern::Map<FoldShape, u32>,
+}
+
+impl Folds {
+    pub(crate) fn shapes(&self) -> &[FoldShape] {
+        &self.shapes
+    }
+
+    fn intern(&mut self, shape: FoldShape) -> u32 {
+        let next = self.shapes.len() as u32;
+        let number = *self.numbers.entry(shape.clone()).or_insert(next);
+        if number == next {
+            self.shapes.push(shape);
+        }
+        number
+    }
+}
+
+/// The dictionaries a row is translated with.
+pub(crate) struct Translator<'a> {
+    pub(crate) vocab: &'a mut Vocabulary,
+    pub(crate) requirements: &'a mut RequirementSets,
+    pub(crate) interest: &'a mut Interest,
+}
+
+impl Translator<'_> {
+    /// The strict spread of a profile, its key noted as one that names domains.
+    fn strict_spread(&mut self, profile: &Profile) -> Option<(Sym, u64)> {
+        let spread = profile.strict_spread()?;
+        let key = self.vocab.string(&spread.key);
+        self.interest.note_domain(key);
+        Some((key, spread.headroom()))
+    }
+
+    /// A need in numbers.
+    fn demand(&mut self, need: Need, folds: &mut Folds) -> Demand {
+        let requirements = self.requirements.intern(need.profile.requirements(), self.vocab, self.interest);
+        let aggregate = self.vocab.amounts(&need.aggregate);
+        let same = need.profile.same().map(|r| self.vocab.string(r.key()));
+        same.iter().for_each(|key| self.interest.note_domain(*key));
+        let spread = self.strict_spread(&need.profile);
+        let gang = same.map(|_| {
+            let profile = Arc::new(need.profile.without_same());
+            Gang {
+                requirements: self.requirements.intern(profile.requirements(), self.vocab, self.interest),
+                key: self.vocab.key(&need.cluster, profile.fingerprint(), ""),
+                spread: self.strict_spread(&profile),
+                fold: folds.intern(FoldShape { requirements, aggregate: aggregate.clone() }),
+                profile,
+            }
+        });
+        Demand {
+            key: self.vocab.key(&need.cluster, need.profile.fingerprint(), &need.group),
+            requirements,
+            aggregate,
+            min_unit: self.vocab.amounts(&need.min_unit),
+            same,
+            spread,
+            gang,
+            folded: false,
+            need,
+        }
+    }
+}
+
+fn identity(need: &Need) -> (&str, &str) {
+    (need.profile.fingerprint(), &need.group)
+}
+
+impl NeedsTable {
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How many rows there are in all.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn folds(&self) -> &Folds {
+        &self.folds
+    }
+
+    /// A cluster's rows; nothing if it never reported.
+    pub(crate) fn cluster(&self, cluster: u32) -> Option<&Arc<ClusterDemand>> {
+        self.clusters.get(cluster as usize)
+    }
+
+    /// Replaces a cluster's demand. Nothing changes if any row is refused.
+    ///
+    /// A row already known keeps the time it was first seen; a new one that carries no time gets `now`.
+    pub(crate) fn replace(
+        &mut self,
+        cluster: &str,
+        rows: Vec<Need>,
+        now_unix_nanos: i64,
+        translator: &mut Translator<'_>,
+    ) -> Result<Replaced, RollupError> {
+        validate(cluster, &rows)?;
+        let number = translator.vocab.cluster(cluster);
+        if self.clusters.len() <= number as usize {
+            self.clusters.resize_with(number as usize + 1, Arc::default);
+        }
+        let old = self.clusters[number as usize].clone();
+        let in_order = rows.windows(2).all(|pair| identity(&pair[0]) < identity(&pair[1]));
+        let rows = if in_order { rows } else { aggregate(rows) };
+        let mut replaced = Replaced::default();
+        let mut by_key = Vec::with_capacity(rows.len());
+        let mut before = old.by_key.iter().peekable();
+        for mut row in rows {
+            while before.next_if(|known| identity(&known.need) < identity(&row)).is_some() {
+                replaced.removed += 1;
+            }
+            let known = before.next_if(|known| identity(&known.need) == identity(&row));
+            row.first_seen_unix_nanos = match (known, row.first_seen_unix_nanos) {
+                (Some(known), _) => known.need.first_seen_unix_nanos,
+                (None, 0) => now_unix_nanos,
+                (None, stamp) => stamp,
+            };
+            match known {
+                Some(known) if known.need == row => {
+                    replaced.kept += 1;
+                    by_key.push(known.clone());
+                    continue;
+                }
+                Some(_) => replaced.changed += 1,
+                None => replaced.added += 1,
+            }
+            by_key.push(Arc::new(translator.demand(row, Arc::make_mut(&mut self.folds))));
+        }
+        replaced.removed += before.count();
+        if replaced.is_unchanged() {
+            return Ok(replaced);
+        }
+        self.revision += 1;
+        self.rows = self.rows + by_key.len() - old.by_key.len();
+        let mut rows = by_key.clone();
+        rows.sort_by(|a, b| a.cmp_in_cluster(b));
+        let has_gangs = rows.iter().any(|row| row.same.is_some());
+        let version = self.revision;
+        self.clusters[number as usize] =
+            Arc::new(ClusterDemand { by_key, rows: rows.into(), has_gangs, version });
+        Ok(replaced)
+    }
+
+    /// Marks a gang as parked or not; false if there is no such gang or nothing changed.
+    pub(crate) fn set_parked(
+        &mut self,
+        key: &NeedKey,
+        parked: bool,
+        translator: &mut Translator<'_>,
+    ) -> bool {
+        let Some(number) = translator.vocab.find_cluster(&key.cluster) else { return false };
+        let Some(demand) = self.clusters.get(number as usize) else { return false };
+        let is_it = |row: &&Arc<Demand>| identity(&row.need) == (&*key.fingerprint, &*key.group);
+        let Some(row) = demand.by_key.iter().find(is_it) else { return false };
+        if row.same.is_none() || row.need.parked == parked {
+            return false;
+        }
+        let mut rows: Vec<Need> = demand.by_key.iter().map(|row| row.need.clone()).collect();
+        for row in &mut rows {
+            if identity(row) == (&*key.fingerprint, &*key.group) {
+                row.parked = parked;
+            }
+        }
+        let replaced = self.replace(&key.cluster, rows, 0, translator);
+        replaced.expect("rows that were accepted once are accepted again").changed == 1
+    }
+
+    /// Bytes held by the rows, roughly, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.rows * (size_of::<Demand>() + 32)
+    }
+}
+
+fn validate(cluster: &str, rows: &[Need]) -> Result<(), RollupError> {
+    if cluster.is_empty() {
+        return Err(RollupError::NoCluster);
+    }
+    for (row, need) in rows.iter().enumerate() {
+        let cluster = || cluster.to_string();
+        if *need.cluster != *cluster() {
+            return Err(RollupError::ForeignRow { cluster: cluster(), row, other: need.cluster.to_string() });
+        }
+        for requirement in need.profile.requirements() {
+            requirement.validate().map_err(|source| RollupError::Requirement {
+                cluster: cluster(),
+                row,
+                source,
+            })?;
+        }
+        if need.parked && need.profile.same().is_none() {
+            return Err(RollupError::ParkedWithoutSame { cluster: cluster(), row });
+        }
+    }
+    Ok(())
+}
