@@ -5,7 +5,9 @@
 //! data: matching, orders, sums and formulas are written down a second time. Where the two disagree, one of
 //! them has a bug, and this one is short enough to be read against the rules.
 //!
-
+//! It also invents the cases to disagree about ([`random_scenario`]), lets things happen to them
+//! ([`random_edits`]) and makes those that fail small ([`shrink`], [`disagreement`]). It is for tests and
+//! never shipped.
 //!
 //! Read [`decide`], then one file per phase: `normalise`, `credit`, `domain`, `acquire`, `preempt`,
 //! `reclaim`, `reasons`.
@@ -16,13 +18,20 @@ mod answer;
 mod credit;
 mod cycle;
 mod domain;
+mod edit;
 mod matching;
 mod normalise;
 mod order;
 mod preempt;
+mod random;
 mod reasons;
 mod reclaim;
+mod shrink;
 mod spread;
+
+pub use edit::{Edit, apply, random_edits};
+pub use random::{Size, random_scenario};
+pub use shrink::{as_vector, disagreement, shrink};
 
 use bigfleet_scenario::{Answer, Scenario};
 

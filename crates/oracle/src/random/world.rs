@@ -1,0 +1,259 @@
+//! A world: the few values everything in one scenario is made of.
+
+use std::sync::Arc;
+
+use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::label::{INSTANCE_TYPE, ZONE};
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::profile::Profile;
+use bigfleet_model::resource::{MAX_AMOUNT, ResourceName, ResourceVec};
+use bigfleet_scenario::seed::Seed;
+
+use super::needs::profile;
+
+/// The label that names a rack.
+pub(crate) const RACK: &str = "example.org/rack";
+/// The label that names a pool.
+pub(crate) const POOL: &str = "example.org/pool";
+/// The keys requirements and spreads speak of.
+pub(crate) const KEYS: [&str; 4] = [INSTANCE_TYPE, POOL, RACK, ZONE];
+
+/// The few values of one scenario, and its odds.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) clusters: Vec<Arc<str>>,
+    pub(crate) groups: Vec<Arc<str>>,
+    pub(crate) priorities: Vec<i32>,
+    pub(crate) buckets: Vec<i32>,
+    pub(crate) arrivals: Vec<i64>,
+    pub(crate) prices: Vec<f64>,
+    pub(crate) risks: Vec<f64>,
+    pub(crate) penalties: Vec<f64>,
+    /// Sizes of machines and of pieces of demand.
+    pub(crate) sizes: Vec<ResourceVec>,
+    /// How often each state is drawn.
+    pub(crate) states: Vec<MachineState>,
+    /// Zones, racks, pools and types.
+    zones: Vec<&'static str>,
+    racks: Vec<&'static str>,
+    pools: Vec<&'static str>,
+    types: Vec<&'static str>,
+    /// The chance that a need is a gang, that it spreads strictly, that a machine has a label, that a machine
+    /// carries a need's stamp, and the most pieces a need asks for.
+    pub(crate) gangs: f64,
+    pub(crate) spreads: f64,
+    pub(crate) labelled: f64,
+    pub(crate) stamped: f64,
+    pub(crate) most_pieces: u64,
+    pub(crate) most_requirements: u64,
+    /// Whether needs and machines may be oddly sized, or all fit each other.
+    pub(crate) odd: f64,
+    /// The key most gangs and spreads are about.
+    pub(crate) focus: &'static str,
+    /// Profiles that several needs share.
+    pub(crate) profiles: Vec<Arc<Profile>>,
+    /// How often each capacity type is drawn.
+    pub(crate) capacities: Vec<CapacityType>,
+}
+
+impl World {
+    /// The instant of every scenario: far enough from zero for every hold to have passed.
+    pub(crate) const NOW: i64 = 1_000_000_000_000;
+
+    /// Draws a world; `more` widens it for larger fleets.
+    pub(crate) fn draw(seed: &mut Seed, more: usize) -> Self {
+        let clusters: Vec<Arc<str>> = some(seed, &["c1", "c2", "c3"]).into_iter().map(Arc::from).collect();
+        let extra = (0..more).map(|index| Arc::from(format!("d{index}")));
+        let mut world = Self {
+            clusters: clusters.into_iter().chain(extra).collect(),
+            groups: groups(seed, more),
+            priorities: priorities(seed),
+            buckets: buckets(seed),
+            arrivals: if seed.chance(0.03) {
+                vec![i64::MIN, -1, 0, 1, i64::MAX]
+            } else {
+                some(seed, &[1, 2, 3, 10])
+            },
+            prices: prices(seed),
+            risks: some(seed, &[0.0, 0.001, 0.05, 0.1, 1.0]),
+            penalties: penalties(seed),
+            sizes: sizes(seed),
+            states: states(seed),
+            zones: two_or_more(seed, &["za", "zb", "zc"]),
+            racks: two_or_more(seed, &["r0", "r1", "r2", ""]),
+            pools: two_or_more(seed, &["blue", "green", ""]),
+            types: two_or_more(seed, &["big", "gpu", "std"]),
+            gangs: *seed.pick(&[0.0, 0.2, 0.5, 0.9]),
+            spreads: *seed.pick(&[0.0, 0.1, 0.3, 0.7]),
+            labelled: *seed.pick(&[0.5, 0.8, 0.95, 1.0]),
+            stamped: *seed.pick(&[0.1, 0.5, 0.9]),
+            most_pieces: *seed.pick(&[2, 3, 5, 9]),
+            most_requirements: *seed.pick(&[0, 1, 1, 2, 3]),
+            focus: *seed.pick(&KEYS),
+            odd: *seed.pick(&[0.0, 0.1, 0.3]),
+            profiles: Vec::new(),
+            capacities: capacities(seed),
+        };
+        world.bend(seed);
+        let count = 1 + seed.below(4 + more as u64);
+        world.profiles = (0..count).map(|_| Arc::new(profile(seed, &world))).collect();
+        world
+    }
+
+    /// Half of all worlds are about one thing: rules that meet only among machines nearly all alike, wanted
+    /// by few, would hardly ever meet otherwise.
+    fn bend(&mut self, seed: &mut Seed) {
+        use MachineState::{Configured, Creating, Draining, Idle, Speculative};
+        match seed.below(8) {
+            // Spreads over what is free, or over victims.
+            0 | 1 => {
+                (self.gangs, self.spreads, self.labelled, self.most_requirements) = (0.0, 0.95, 0.95, 0);
+                self.clusters.truncate(2);
+                self.states = match seed.below(3) {
+                    0 => vec![Configured, Configured, Idle, Speculative],
+                    1 => vec![Configured, Configured, Configured, Draining],
+                    _ => vec![Configured, Configured, Draining, Idle],
+                };
+            }
+            // Gangs that want the same domains.
+            2 | 3 => {
+                (self.gangs, self.labelled, self.most_requirements) = (0.9, 1.0, 0);
+                self.clusters.truncate(2);
+                self.states = vec![Configured, Configured, Creating, Draining, Idle, Idle, Speculative];
+            }
+            _ => {}
+        }
+    }
+
+    /// The values a key can have in this world.
+    pub(crate) fn values(&self, key: &str) -> &[&'static str] {
+        match key {
+            ZONE => &self.zones,
+            RACK => &self.racks,
+            POOL => &self.pools,
+            _ => &self.types,
+        }
+    }
+}
+
+/// A non-empty part of a list, each item once, in its order.
+pub(crate) fn some<T: Copy>(seed: &mut Seed, items: &[T]) -> Vec<T> {
+    let always = seed.below(items.len() as u64) as usize;
+    let chance = *seed.pick(&[0.2, 0.5, 0.8]);
+    let kept: Vec<bool> = (0..items.len()).map(|index| seed.chance(chance) || index == always).collect();
+    items.iter().zip(kept).filter(|(_, kept)| *kept).map(|(item, _)| *item).collect()
+}
+
+/// A part of a list of three or more, at least two.
+fn two_or_more(seed: &mut Seed, items: &[&'static str]) -> Vec<&'static str> {
+    let drawn = some(seed, items);
+    if drawn.len() > 1 { drawn } else { items[1..].to_vec() }
+}
+
+fn groups(seed: &mut Seed, more: usize) -> Vec<Arc<str>> {
+    let names = if seed.chance(0.3) { vec![""] } else { vec!["", "g1", "g2"] };
+    names
+        .into_iter()
+        .map(Arc::from)
+        .chain((0..2 * more).map(|index| Arc::from(format!("h{index}"))))
+        .collect()
+}
+
+/// Few priorities, with the gaps at which grace changes between some of them.
+fn priorities(seed: &mut Seed) -> Vec<i32> {
+    let ordinary = [-100, -1, 0, 1, 100, 1_000];
+    let wide = [0, 100_000, 100_001, 500_000, 500_001, 900_000, 900_001, 1_000_000];
+    let extreme = [i32::MIN, -1, 0, i32::MAX];
+    let mut drawn = match seed.below(10) {
+        0..5 => some(seed, &ordinary),
+        5..9 => some(seed, &wide),
+        _ => some(seed, &extreme),
+    };
+    drawn.push(*seed.pick(&ordinary));
+    drawn
+}
+
+/// One to three buckets from all 28.
+fn buckets(seed: &mut Seed) -> Vec<i32> {
+    (0..=seed.below(3)).map(|_| if seed.chance(0.3) { 27 } else { seed.below(28) as i32 }).collect()
+}
+
+/// Some have reciprocals that rounding tells apart only by the order of operations.
+fn penalties(seed: &mut Seed) -> Vec<f64> {
+    match seed.below(4) {
+        0 => vec![0.3, 0.7, 3.0, 7.0],
+        1 => vec![0.0],
+        _ => some(seed, &[0.0, 0.005, 0.01, 0.5, 1.0, 2.0, 8192.0, f64::INFINITY]),
+    }
+}
+
+/// Mostly what may be released.
+fn capacities(seed: &mut Seed) -> Vec<CapacityType> {
+    let mut types = CapacityType::ALL.to_vec();
+    types.extend(std::iter::repeat_n(CapacityType::OnDemand, seed.below(6) as usize));
+    types.extend(std::iter::repeat_n(CapacityType::Spot, seed.below(6) as usize));
+    types
+}
+
+fn prices(seed: &mut Seed) -> Vec<f64> {
+    match seed.below(20) {
+        // Equal as numbers, different in total order; equal in print, different as numbers.
+        0 => vec![-0.0, 0.0, 0.3, 0.1 + 0.2],
+        1..8 => vec![1.0],
+        _ => some(seed, &[0.0, 0.1, 0.2, 0.4, 1.0]),
+    }
+}
+
+/// One to four sizes. Most have cpu and memory in one ratio; some have a device, lack a dimension, or are
+/// so large that sums reach the end of the numbers.
+fn sizes(seed: &mut Seed) -> Vec<ResourceVec> {
+    let extreme = seed.chance(0.02);
+    let devices = *seed.pick(&[0.0, 0.0, 0.3, 0.6]);
+    let lopsided = *seed.pick(&[0.0, 0.0, 0.3]);
+    let count = 1 + seed.below(4);
+    let mut sizes = Vec::new();
+    for _ in 0..count {
+        let scale = if extreme { MAX_AMOUNT / 2_000 } else { *seed.pick(&[1, 1, 2, 4]) };
+        let mut amounts = vec![("cpu", 1_000 * scale)];
+        if seed.chance(0.8) {
+            let memory = scale * if seed.chance(0.8) { 4 } else { 2 };
+            amounts.push(("memory", memory));
+        }
+        if seed.chance(devices) {
+            amounts.push(("nvidia.com/gpu", 1 + seed.below(2)));
+        }
+        if seed.chance(devices) {
+            amounts.push(("example.org/nic", 1 + seed.below(2)));
+        }
+        if seed.chance(lopsided) {
+            amounts.swap_remove(seed.below(amounts.len() as u64) as usize);
+        }
+        sizes.push(vector(amounts));
+    }
+    sizes
+}
+
+/// A vector from amounts that are known to be good.
+pub(crate) fn vector(amounts: impl IntoIterator<Item = (&'static str, u64)>) -> ResourceVec {
+    let named =
+        amounts.into_iter().map(|(name, amount)| (ResourceName::new(name).expect("a good name"), amount));
+    ResourceVec::new(named).expect("distinct names and amounts within bounds")
+}
+
+/// States as often as this world has them.
+fn states(seed: &mut Seed) -> Vec<MachineState> {
+    use MachineState::{Configured, Configuring, Creating, Deleting, Draining, Failed, Idle, Speculative};
+    let mut states = vec![Configured, Configured];
+    // In some worlds little is free, and priority decides.
+    let free = *seed.pick(&[0, 1, 2, 4]);
+    for state in [Idle, Idle, Speculative] {
+        states.extend(std::iter::repeat_n(state, seed.below(free + 1) as usize));
+    }
+    for state in [Configured, Configured, Configured, Configuring, Creating, Draining] {
+        states.extend(std::iter::repeat_n(state, seed.below(4) as usize));
+    }
+    if seed.chance(0.5) {
+        states.extend([Draining, Deleting, Failed]);
+    }
+    states
+}
