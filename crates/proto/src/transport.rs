@@ -31,7 +31,7 @@ pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);
 /// How often a client of ours pings; above [`PROVIDER_PING_MIN`] by a wide margin.
 pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(45);
 /// How often a server of ours pings.
-pub const SERVER_PING_INTERVAL: Duration = Duration::from_secs(60);
+pub const SERVER_PING_INTERVAL: Duration = Duration::from_mins(1);
 /// How long an unanswered ping is waited for before the connection is given up.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a client waits for a connection.

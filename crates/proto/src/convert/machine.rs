@@ -4,6 +4,8 @@
 //! [`Machine::check`] and no stricter. The stamp inside `shard_metadata` is ours, but passed through other
 //! hands: each key is read alone, and one that is damaged is reported beside the machine, not instead of it.
 
+use std::collections::BTreeMap;
+
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::label::{LabelError, Labels};
 use bigfleet_model::machine::{HostRef, Machine, MachineError, MachineState};
@@ -139,7 +141,7 @@ impl From<&Machine> for v1alpha1::Machine {
     fn from(machine: &Machine) -> Self {
         let amounts = |amounts: &ResourceVec| (!amounts.is_zero()).then(|| amounts.into());
         let shard_metadata =
-            if machine.state.is_bound() { machine.assigned.encode() } else { Default::default() };
+            if machine.state.is_bound() { machine.assigned.encode() } else { BTreeMap::new() };
         Self {
             id: machine.id.to_string(),
             state: machine.state.to_wire(),

@@ -24,7 +24,7 @@ impl From<&Requirement> for v1alpha1::NodeSelectorRequirement {
         Self {
             key: requirement.key().into(),
             operator: requirement.operator().to_wire(),
-            values: requirement.values().iter().map(|value| value.to_string()).collect(),
+            values: requirement.values().iter().map(ToString::to_string).collect(),
         }
     }
 }
