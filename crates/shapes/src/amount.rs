@@ -43,3 +43,16 @@ impl Amount {
         ResourceVec::new(names.into_iter().zip(self.0)).expect("amounts are small and names differ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scarcest_resource_limits_the_units() {
+        let machine = Amount::new(15_780, 60 * GIB, 0);
+        assert_eq!(machine.units(Amount::new(1_000, GIB, 0)), 15);
+        assert_eq!(machine.units(Amount::new(1_000, 8 * GIB, 0)), 7);
+        assert_eq!(machine.units(Amount::new(1_000, GIB, 1)), 0);
+    }
+}

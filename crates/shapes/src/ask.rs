@@ -11,6 +11,7 @@ use bigfleet_model::stamp::Assignment;
 
 use crate::amount::Amount;
 use crate::place::RACK;
+use crate::settled;
 
 /// How an ask's rows meet the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub(crate) struct Ask {
     pub(crate) form: Form,
     /// The profile of the rows.
     pub(crate) profile: Arc<Profile>,
-    /// The fingerprint machines bound for it carry: that of the need after folding.
-    pub(crate) fingerprint: Arc<str>,
+    /// The profile machines are bound for: that of the rows after folding.
+    pub(crate) served_as: Arc<Profile>,
     /// How many rows; more than one only when folded.
     pub(crate) rows: u32,
     /// The number of the first row's gang.
@@ -69,14 +70,8 @@ impl Ask {
 
     /// The stamp of a machine bound for it.
     pub(crate) fn stamp(&self, cluster: &Arc<str>) -> Assignment {
-        Assignment {
-            cluster: cluster.clone(),
-            priority: self.profile.priority(),
-            interruption_penalty_usd: self.profile.interruption().upper_bound_dollars(),
-            reclamation_penalty_usd: self.profile.reclamation().upper_bound_dollars(),
-            fingerprint: self.fingerprint.clone(),
-            group: if self.form == Form::Gang { self.group(0) } else { "".into() },
-        }
+        let group = if self.form == Form::Gang { self.group(0) } else { "".into() };
+        settled::stamp(cluster, &self.served_as, &group)
     }
 
     /// Its rows.

@@ -43,7 +43,7 @@ pub(crate) struct Demand<'a> {
     /// Running sums of the clusters' weights.
     cluster_weights: Vec<f64>,
     /// (cluster, fingerprint after folding) of all asks but large gangs.
-    taken: BTreeSet<(u32, Arc<str>)>,
+    taken: BTreeSet<(u32, Box<str>)>,
     gangs: u32,
     asks: Vec<Ask>,
     seed: Seed,
@@ -185,15 +185,16 @@ impl<'a> Demand<'a> {
             requirements.push(Requirement::same(RACK));
         }
         let profile = Profile::new(requirements, spread, priority, bucket(interruption), bucket(reclamation));
-        let folded = (form == Form::Folded).then(|| profile.without_same());
+        let profile = Arc::new(profile);
+        let served_as = if form == Form::Folded { profile.without_same().into() } else { profile.clone() };
         // From an hour to thirty days ago.
         let age_nanos = 3_600 * SECOND_NANOS + self.nanos_below(30 * 86_400 - 3_600);
         Ask {
             cluster,
             set,
             form,
-            fingerprint: folded.as_ref().unwrap_or(&profile).fingerprint().into(),
-            profile: profile.into(),
+            profile,
+            served_as,
             rows: 1,
             first_gang: 0,
             first_seen_unix_nanos: NOW_UNIX_NANOS - age_nanos,
@@ -210,7 +211,8 @@ impl<'a> Demand<'a> {
     }
 
     fn add(&mut self, ask: Ask) -> bool {
-        let fresh = ask.form == Form::Gang || self.taken.insert((ask.cluster, ask.fingerprint.clone()));
+        let fresh =
+            ask.form == Form::Gang || self.taken.insert((ask.cluster, ask.served_as.fingerprint().into()));
         if fresh {
             self.asks.push(ask);
         }

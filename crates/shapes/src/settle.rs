@@ -45,7 +45,7 @@ pub(crate) fn settle(
             offer: ground.floor.slots[slot].offer,
             holder: *holder,
             price_usd_per_hour: ground.offer(slot).price_usd_per_hour,
-            reclamation: ask.profile.reclamation().ordinal(),
+            reclamation_usd: ask.profile.reclamation().upper_bound_dollars(),
         });
     }
     for mut cluster in members {
@@ -61,7 +61,7 @@ struct Held {
     offer: u16,
     holder: u32,
     price_usd_per_hour: f64,
-    reclamation: usize,
+    reclamation_usd: f64,
 }
 
 #[derive(Clone, Default)]
@@ -75,13 +75,14 @@ impl Cluster {
     fn sort(&mut self, asks: &[Ask], ids: &[u64]) {
         self.asks.sort_by_cached_key(|number| {
             let ask = &asks[*number as usize];
+            let fingerprint: Box<str> = ask.served_as.fingerprint().into();
             let group = if ask.form == Form::Gang { ask.group(0) } else { "".into() };
-            (Reverse(ask.profile.priority()), ask.first_seen_unix_nanos, ask.fingerprint.clone(), group)
+            (Reverse(ask.profile.priority()), ask.first_seen_unix_nanos, fingerprint, group)
         });
         self.machines.sort_by(|a, b| {
             a.price_usd_per_hour
                 .total_cmp(&b.price_usd_per_hour)
-                .then(b.reclamation.cmp(&a.reclamation))
+                .then(b.reclamation_usd.total_cmp(&a.reclamation_usd))
                 .then(ids[a.slot as usize].cmp(&ids[b.slot as usize]))
         });
     }
@@ -177,4 +178,21 @@ fn pieces(unit: Amount, machines: impl Iterator<Item = Amount>, seed: &mut Seed)
     }
     let (most, too_few) = (held.units(unit), held.less(last).units(unit));
     (most > too_few).then(|| most - seed.below(most - too_few) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_needs_the_last_machine_and_no_further_one() {
+        let unit = Amount::new(1_000, 4, 0);
+        let machines = [Amount::new(3_900, 64, 0), Amount::new(7_900, 64, 0), Amount::new(15_800, 64, 0)];
+        let mut seed = Seed::new(1);
+        for _ in 0..100 {
+            let count = pieces(unit, machines.into_iter(), &mut seed).unwrap();
+            assert!((12..=27).contains(&count), "{count}");
+        }
+        assert_eq!(pieces(unit, [].into_iter(), &mut seed), None);
+    }
 }

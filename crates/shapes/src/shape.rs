@@ -8,9 +8,9 @@ use thiserror::Error;
 /// A benchmark fleet. Each is named after the number of machines it roughly binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
-    /// Twenty clusters of small gangs, a mostly speculative fleet.
+    /// Twenty clusters of small gangs, a mostly Speculative fleet.
     Fleet5k,
-    /// Two hundred clusters, much idle and speculative supply.
+    /// Two hundred clusters, much Idle and Speculative supply.
     Fleet50k,
     /// Two thousand clusters, a mostly bound fleet.
     Fleet500k,
@@ -29,7 +29,7 @@ pub struct Size {
     pub clusters: u32,
     /// Rows of demand, before folding.
     pub needs: u32,
-    /// Rows that ask for `Same` besides those of the two gang archetypes.
+    /// Rows that ask for `Same`, where that is more than the rows of the two gang archetypes.
     pub same_needs: Option<u32>,
     /// The most machines of the largest type a multi-machine gang asks for.
     pub largest_gang: u64,
@@ -103,5 +103,18 @@ impl FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Self, UnknownShape> {
         Self::ALL.into_iter().find(|shape| shape.name() == text).ok_or_else(|| UnknownShape(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        for shape in Shape::ALL {
+            assert_eq!(shape.to_string().parse(), Ok(shape));
+        }
+        assert!("5K".parse::<Shape>().unwrap_err().to_string().contains("5k, 50k and 500k"));
     }
 }
