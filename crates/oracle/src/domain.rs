@@ -25,9 +25,12 @@ pub(crate) fn choose(
     creditable: &[usize],
     earmarks: &Earmarks,
 ) -> Option<Domain> {
+    let key = |machine: usize| {
+        cycle.domain_of(machine, need).expect("a machine that counts for a gang has its key")
+    };
     let mut domains: BTreeMap<&str, Supply> = BTreeMap::new();
     for machine in creditable {
-        let supply = domains.entry(cycle.domain_of(*machine, need)?).or_default();
+        let supply = domains.entry(key(*machine)).or_default();
         add(&mut supply.creditable, &cycle.provides[*machine]);
         add(&mut supply.joint, &cycle.provides[*machine]);
         supply.machines += 1;
@@ -37,7 +40,7 @@ pub(crate) fn choose(
     }
     if !cycle.rows[need].need.parked {
         for machine in earmarks.left_for(cycle, need) {
-            let supply = domains.entry(cycle.domain_of(machine, need)?).or_default();
+            let supply = domains.entry(key(machine)).or_default();
             add(&mut supply.joint, &cycle.provides[machine]);
             supply.machines += 1;
         }
