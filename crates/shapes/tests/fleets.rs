@@ -7,7 +7,7 @@ use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::stamp::Assignment;
-use bigfleet_scenario::Scenario;
+use bigfleet_scenario::{Scenario, input};
 use bigfleet_shapes::place::RACK;
 use bigfleet_shapes::{Shape, census, digest, generate, scarce};
 
@@ -38,6 +38,14 @@ fn the_same_seed_gives_the_same_fleet_everywhere() {
     assert_eq!(format!("{:016x}", digest(&generate(Shape::Fleet5k, 1))), "ac9221bba3a8ead6");
     assert_eq!(format!("{:016x}", digest(&scarce(Shape::Fleet5k, 1))), "f61d5a8714d98984");
     assert_ne!(digest(&generate(Shape::Fleet5k, 2)), digest(&generate(Shape::Fleet5k, 1)));
+}
+
+#[test]
+fn an_exported_fleet_reads_back() {
+    let scenario = generate(Shape::Fleet5k, 2);
+    let mut json = Vec::new();
+    input::write(&mut json, &scenario).unwrap();
+    assert_eq!(digest(&input::read(&json).unwrap()), digest(&scenario));
 }
 
 #[test]
