@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_engine::{ActionKind, Decision, Fleet, Options, Outcome, Ready, Reason, RollupError};
+use bigfleet_engine::{
+    ActionKind, Decision, Fleet, Options, Outcome, Parallelism, Ready, Reason, RollupError,
+};
 use bigfleet_model::machine::MachineError;
 use bigfleet_model::need::Need;
 use bigfleet_scenario::answer::{self, Answer, NormalizedNeed, Shortfall, Verdict, amounts};
@@ -35,8 +37,8 @@ pub fn engine_options(options: &CycleOptions) -> Options {
 }
 
 /// A fleet with a scenario's machines and needs.
-pub fn load(scenario: &Scenario, threads: usize) -> Result<Fleet, LoadError> {
-    let mut fleet = Fleet::with_threads(threads);
+pub fn load(scenario: &Scenario, parallelism: Parallelism) -> Result<Fleet, LoadError> {
+    let mut fleet = Fleet::new(parallelism);
     for machine in &scenario.machines {
         fleet.observe(machine)?;
     }
@@ -52,8 +54,8 @@ pub fn load(scenario: &Scenario, threads: usize) -> Result<Fleet, LoadError> {
 }
 
 /// Loads a scenario, runs one cycle and writes down its answer.
-pub fn decide(scenario: &Scenario, threads: usize) -> Result<Answer, LoadError> {
-    let mut fleet = load(scenario, threads)?;
+pub fn decide(scenario: &Scenario, parallelism: Parallelism) -> Result<Answer, LoadError> {
+    let mut fleet = load(scenario, parallelism)?;
     let decision = fleet.cycle(&engine_options(&scenario.options), scenario.now_unix_nanos);
     Ok(answer(&fleet, &decision))
 }

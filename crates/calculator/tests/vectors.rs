@@ -1,6 +1,7 @@
 //! Every decision vector, at several thread counts.
 
 use bigfleet_calculator::decide;
+use bigfleet_engine::Parallelism;
 use bigfleet_scenario::answer::difference;
 use bigfleet_scenario::vectors;
 
@@ -11,7 +12,8 @@ fn every_vector_is_answered_exactly() {
     let mut failures = Vec::new();
     for vector in &vectors {
         for threads in [1, 2, 3, 8] {
-            let got = decide(&vector.scenario, threads).expect("a vector's input is valid");
+            let got = decide(&vector.scenario, Parallelism { threads, from_clusters: 0 })
+                .expect("a vector's input is valid");
             if let Some(difference) = difference(&vector.expect, &got) {
                 failures.push(format!("{} with {threads} threads: {difference}", vector.name));
             }

@@ -69,8 +69,10 @@ pub(crate) struct Classes {
     /// `[shape, value, value, …]`, one value per key; the number of a signature is its class.
     signatures: Tuples,
     of_kind: Vec<u32>,
-    /// Per domain key, the value of each kind.
-    domain_of_kind: Vec<Vec<Sym>>,
+    /// Per domain key, the domain of each kind, and the values domains stand for.
+    domain_of_kind: Vec<Vec<u32>>,
+    domain_values: Vec<Vec<Sym>>,
+    domain_numbers: Vec<Map<Sym, u32>>,
     /// What machines of a class provide, `dims` amounts a class.
     rows: Vec<u64>,
     dims: usize,
@@ -84,6 +86,8 @@ impl Classes {
             keys: interest.keys.clone(),
             domains: interest.domains.clone(),
             domain_of_kind: vec![Vec::new(); interest.domains.len()],
+            domain_values: vec![Vec::new(); interest.domains.len()],
+            domain_numbers: vec![Map::default(); interest.domains.len()],
             present: vec![Bits::default(); interest.keys.len()],
             ..Self::default()
         }
@@ -110,10 +114,23 @@ impl Classes {
                 self.enter(class, &signature, vocab);
             }
             self.of_kind.push(class);
-            for (values, key) in self.domain_of_kind.iter_mut().zip(&self.domains) {
-                values.push(vocab.value_of_kind(kind, *key));
+            for domain in 0..self.domains.len() {
+                let number = self.number_domain(domain, vocab.value_of_kind(kind, self.domains[domain]));
+                self.domain_of_kind[domain].push(number);
             }
         }
+    }
+
+    /// The number of a domain, given on first sight.
+    fn number_domain(&mut self, domain: usize, value: Sym) -> u32 {
+        if value == NONE {
+            return NONE;
+        }
+        let values = &mut self.domain_values[domain];
+        *self.domain_numbers[domain].entry(value).or_insert_with(|| {
+            values.push(value);
+            values.len() as u32 - 1
+        })
     }
 
     /// Takes a new class into the tables.
@@ -178,9 +195,19 @@ impl Classes {
         &self.domains
     }
 
-    /// The domain a machine of this kind lies in.
+    /// How many domains a key has.
+    pub(crate) fn domain_len(&self, domain: usize) -> usize {
+        self.domain_values[domain].len()
+    }
+
+    /// The value a domain stands for.
+    pub(crate) fn domain_value(&self, domain: usize, number: u32) -> Sym {
+        self.domain_values[domain][number as usize]
+    }
+
+    /// The domain a machine of this kind lies in, or [`NONE`].
     #[inline]
-    pub(crate) fn domain_of_kind(&self, domain: usize, kind: u32) -> Sym {
+    pub(crate) fn domain_of_kind(&self, domain: usize, kind: u32) -> u32 {
         self.domain_of_kind[domain][kind as usize]
     }
 
@@ -215,6 +242,7 @@ impl Classes {
     pub(crate) fn heap_bytes(&self) -> usize {
         let values: usize = self.by_value.values().map(|list| list.capacity() * 4 + 40).sum();
         let domains: usize = self.domain_of_kind.iter().map(|list| list.capacity() * 4).sum();
+        let domains = domains + self.domain_values.iter().map(|list| list.capacity() * 16).sum::<usize>();
         self.signatures.heap_bytes()
             + self.of_kind.capacity() * 4
             + self.rows.capacity() * 8

@@ -23,6 +23,7 @@ use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::classes::RequirementSets;
+use crate::fleet::Parallelism;
 use crate::index::{Index, RELEASED};
 use crate::inventory::Inventory;
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
@@ -169,7 +170,7 @@ pub(crate) struct Cycle<'a> {
     pub(crate) cache: &'a mut Cache,
     pub(crate) options: &'a Options,
     pub(crate) now_unix_nanos: i64,
-    pub(crate) threads: usize,
+    pub(crate) parallelism: Parallelism,
 }
 
 /// A walk that ended or paused, with what it was computed from.
@@ -184,8 +185,18 @@ impl Cycle<'_> {
         if let Some(decision) = self.unchanged() {
             return decision;
         }
-        let Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, threads } =
-            self;
+        let Cycle {
+            vocab,
+            inventory,
+            needs,
+            interest,
+            sets,
+            index,
+            cache,
+            options,
+            now_unix_nanos,
+            parallelism,
+        } = self;
         let mut work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
         sets.evaluate(&index.classes, work.rebuilt);
         cache.sets.refresh(&index.classes, index.generation);
@@ -200,7 +211,7 @@ impl Cycle<'_> {
         {
             let classes = &*index.classes;
             let sources = Sources { vocab, inventory, index, classes, sets };
-            let mut walked = cache.walk_changed(sources, needs, threads);
+            let mut walked = cache.walk_changed(sources, needs, parallelism);
             work.clusters_walked = walked.len();
             probe(Step::Credit);
 
@@ -218,6 +229,8 @@ impl Cycle<'_> {
             let finished = finish_walks(paused, &cache.rank, sources, &mut cache.sets);
             let finished = finished.into_iter().zip(places);
             ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
+            // A machine may have moved between two of these clusters: all old claims go before new ones come.
+            ended.iter().for_each(|(_, cluster, _)| cache.drop_claims(*cluster));
             for (fits_free, cluster, credit) in ended {
                 cache.keep(cluster, fits_free, credit, sources, needs);
             }
@@ -314,7 +327,12 @@ impl Cache {
     }
 
     /// Walks every cluster whose credit may have changed.
-    fn walk_changed<'a>(&self, sources: Sources<'a>, needs: &NeedsTable, threads: usize) -> Vec<Walked<'a>> {
+    fn walk_changed<'a>(
+        &self,
+        sources: Sources<'a>,
+        needs: &NeedsTable,
+        parallelism: Parallelism,
+    ) -> Vec<Walked<'a>> {
         let silent = Arc::new(ClusterDemand::default());
         let demand_of = |cluster: u32| needs.cluster(cluster).unwrap_or(&silent);
         let changed: Vec<u32> =
@@ -322,8 +340,8 @@ impl Cache {
         let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
             clusters.iter().map(|cluster| self.walk(*cluster, demand_of(*cluster), sources)).collect()
         };
-        // A thread costs some tens of microseconds to start, a cluster a few to walk.
-        if threads < 2 || changed.len() < 64 {
+        let Parallelism { threads, from_clusters } = parallelism;
+        if threads < 2 || changed.len() < from_clusters.max(2) {
             return walk_all(&changed);
         }
         let mut walked = Vec::with_capacity(changed.len());
@@ -362,6 +380,13 @@ impl Cache {
         Walked { fits_free: self.fits_free(demand), walk, ended }
     }
 
+    /// Forgets who claimed what in a cluster that was walked again.
+    fn drop_claims(&mut self, cluster: u32) {
+        if let (true, Some(old)) = (self.claimants.is_active(), &self.plans[cluster as usize]) {
+            self.claimants.leave(&old.credit);
+        }
+    }
+
     /// Keeps a cluster's new credit.
     fn keep(
         &mut self,
@@ -371,14 +396,10 @@ impl Cache {
         sources: Sources<'_>,
         needs: &NeedsTable,
     ) {
-        let plan = &mut self.plans[cluster as usize];
         if self.claimants.is_active() {
-            if let Some(old) = plan {
-                self.claimants.leave(&old.credit);
-            }
             self.claimants.enter(&credit);
         }
-        *plan = Some(Plan {
+        self.plans[cluster as usize] = Some(Plan {
             demand: needs.cluster(cluster).map_or(0, |demand| demand.version),
             supply: sources.index.supply(cluster).version,
             generation: sources.index.generation,

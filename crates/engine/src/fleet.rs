@@ -13,6 +13,22 @@ use crate::needs::{NeedsTable, Replaced, RollupError, Translator};
 use crate::options::Options;
 use crate::vocab::Vocabulary;
 
+/// How far a cycle may spread its work. The answers do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parallelism {
+    /// How many threads to use at most, this one included; below 2 means this one alone.
+    pub threads: usize,
+    /// How many clusters must have changed before a second thread is worth starting.
+    pub from_clusters: usize,
+}
+
+/// One thread; a second thread costs some tens of microseconds to start, a cluster a few to walk.
+impl Default for Parallelism {
+    fn default() -> Self {
+        Self { threads: 1, from_clusters: 64 }
+    }
+}
+
 /// One shard's machines and demand, with everything kept to decide quickly.
 ///
 /// A fleet is a value. Cloning it ([`Fleet::fork`]) costs microseconds and shares memory until one of the
@@ -46,7 +62,7 @@ pub struct Fleet {
     pub(crate) sets: RequirementSets,
     pub(crate) index: Index,
     pub(crate) cache: Cache,
-    threads: usize,
+    parallelism: Parallelism,
 }
 
 /// How much memory a fleet holds, by part, in bytes. Counted from the sizes of its tables.
@@ -70,9 +86,9 @@ impl Footprint {
 }
 
 impl Fleet {
-    /// An empty fleet whose cycles may use this many threads. The answers do not depend on it.
-    pub fn with_threads(threads: usize) -> Self {
-        Self { threads, ..Self::default() }
+    /// An empty fleet whose cycles may use several threads.
+    pub fn new(parallelism: Parallelism) -> Self {
+        Self { parallelism, ..Self::default() }
     }
 
     /// A copy to try things on. Both go their own ways from here.
@@ -125,9 +141,9 @@ impl Fleet {
         now_unix_nanos: i64,
         probe: &mut dyn FnMut(Step),
     ) -> Arc<Decision> {
-        let Self { vocab, inventory, needs, interest, sets, index, cache, threads } = self;
-        let threads = *threads;
-        Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, threads }
+        let Self { vocab, inventory, needs, interest, sets, index, cache, parallelism } = self;
+        let parallelism = *parallelism;
+        Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, parallelism }
             .run(probe)
     }
 

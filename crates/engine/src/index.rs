@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::MachineState;
-use smallvec::SmallVec;
 
 use crate::classes::{Classes, Interest};
-use crate::intern::{Map, NONE, Sym};
-use crate::inventory::{Inventory, Row, UNSTAMPED};
+use crate::intern::{Map, NONE};
+use crate::inventory::{Inventory, Row};
 use crate::lots::{Lots, Place, insert_by_id, remove_by_id};
 use crate::vocab::Vocabulary;
 
@@ -53,7 +52,8 @@ pub(crate) struct Index {
     pub(crate) presence: u64,
     /// Idle machines by idle stamp, per released capacity type.
     due: Arc<[BTreeSet<(i64, u32)>; 2]>,
-    interest: u64,
+    /// The interest the classes were built for.
+    interest: Option<u64>,
     version: u64,
     /// How often everything was built anew.
     pub(crate) generation: u64,
@@ -82,17 +82,20 @@ impl Index {
     ) -> bool {
         inventory.number_new_ids();
         let changes = inventory.take_changes();
-        let stale = self.interest != interest.revision() || self.free.is_sparse();
+        let stale = self.interest != Some(interest.revision()) || self.free.is_sparse();
         if stale || changes.len() > 1024 + inventory.len() / 8 {
             self.rebuild(inventory, vocab, interest);
             return true;
         }
         self.make_room(vocab);
-        for (machine, old) in changes {
-            let new = *inventory.row(machine);
-            self.version += 1;
-            self.drop_machine(machine, &old, inventory, vocab);
-            self.add_machine(machine, &new, inventory, vocab);
+        // All changed machines leave before any comes back: a place in keep order is found by looking at
+        // rows, and a row that is already new would not stand where its old self was put.
+        self.version += 1;
+        for (machine, old) in &changes {
+            self.drop_machine(*machine, old, inventory, vocab);
+        }
+        for (machine, _) in &changes {
+            self.add_machine(*machine, inventory.row(*machine), inventory, vocab);
         }
         false
     }
@@ -111,17 +114,16 @@ impl Index {
     fn rebuild(&mut self, inventory: &Inventory, vocab: &Vocabulary, interest: &Interest) {
         let mut classes = Classes::new(interest);
         classes.extend(vocab);
-        let domains = classes.domains().len();
         self.version += 1;
         self.generation += 1;
-        self.interest = interest.revision();
+        self.interest = Some(interest.revision());
         self.presence += 1;
         self.free_count = vec![0; classes.len()];
         self.bound = None;
         let mut supply: Vec<Supply> = Vec::new();
         supply.resize_with(vocab.cluster_count(), || Supply { version: self.version, ..Supply::default() });
         let (mut creating, mut draining): (Map<_, Vec<u32>>, Map<_, Vec<u32>>) = Default::default();
-        let mut free = Lots::new(domains);
+        let mut free = Vec::new();
         let mut due = [Vec::new(), Vec::new()];
         for machine in inventory.in_id_order().iter().copied() {
             let row = inventory.row(machine);
@@ -129,8 +131,7 @@ impl Index {
             let class = classes.of_kind(row.kind);
             match state {
                 MachineState::Idle | MachineState::Speculative => {
-                    let values = domain_values(&classes, row.kind);
-                    free.append(machine, &Place { class, rank: free_rank(row), values: &values });
+                    free.push((machine, Place { class, rank: free_rank(row), kind: row.kind }));
                     self.free_count[class as usize] += 1;
                     if let Some(list) = due_list(row) {
                         due[list].push((row.idle_since, machine));
@@ -151,7 +152,6 @@ impl Index {
                 _ => {}
             }
         }
-        free.recount();
         for cluster in &mut supply {
             sort_by_keep_order(&mut cluster.configured, inventory);
             sort_by_keep_order(&mut cluster.configuring, inventory);
@@ -159,7 +159,7 @@ impl Index {
         self.supply = supply.into_iter().map(Arc::new).collect();
         self.creating = Arc::new(creating);
         self.draining = Arc::new(draining);
-        self.free = Arc::new(free);
+        self.free = Arc::new(Lots::build(&free, &classes));
         self.due = Arc::new(due.map(BTreeSet::from_iter));
         self.classes = Arc::new(classes);
     }
@@ -169,17 +169,15 @@ impl Index {
         if self.bound.is_some() {
             return;
         }
-        let mut bound = Lots::new(self.classes.domains().len());
+        let mut bound = Vec::new();
         for machine in inventory.in_id_order().iter().copied() {
             let row = inventory.row(machine);
             if row.state == Some(MachineState::Configured) && row.cluster != NONE {
-                let values = domain_values(&self.classes, row.kind);
                 let class = self.classes.of_kind(row.kind);
-                bound.append(machine, &Place { class, rank: row.worth, values: &values });
+                bound.push((machine, Place { class, rank: row.worth, kind: row.kind }));
             }
         }
-        bound.recount();
-        self.bound = Some(Arc::new(bound));
+        self.bound = Some(Arc::new(Lots::build(&bound, &self.classes)));
     }
 
     fn drop_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
@@ -187,9 +185,8 @@ impl Index {
         let class = self.classes.of_kind(row.kind);
         match state {
             MachineState::Idle | MachineState::Speculative => {
-                let values = domain_values(&self.classes, row.kind);
-                let place = Place { class, rank: free_rank(row), values: &values };
-                Arc::make_mut(&mut self.free).remove(machine, &place, inventory);
+                let place = Place { class, rank: free_rank(row), kind: row.kind };
+                Arc::make_mut(&mut self.free).remove(machine, place, &self.classes, inventory);
                 let count = &mut self.free_count[class as usize];
                 *count -= 1;
                 self.presence += u64::from(*count == 0);
@@ -203,9 +200,8 @@ impl Index {
                 let at = list.iter().position(|held| held.machine == machine);
                 list.remove(at.expect("a held machine is in its cluster's list"));
                 if let (Some(bound), MachineState::Configured) = (&mut self.bound, state) {
-                    let values = domain_values(&self.classes, row.kind);
-                    let place = Place { class, rank: row.worth, values: &values };
-                    Arc::make_mut(bound).remove(machine, &place, inventory);
+                    let place = Place { class, rank: row.worth, kind: row.kind };
+                    Arc::make_mut(bound).remove(machine, place, &self.classes, inventory);
                 }
             }
             MachineState::Creating if row.key != NONE => {
@@ -224,9 +220,8 @@ impl Index {
         let class = self.classes.of_kind(row.kind);
         match state {
             MachineState::Idle | MachineState::Speculative => {
-                let values = domain_values(&self.classes, row.kind);
-                let place = Place { class, rank: free_rank(row), values: &values };
-                Arc::make_mut(&mut self.free).insert(machine, &place, inventory);
+                let place = Place { class, rank: free_rank(row), kind: row.kind };
+                Arc::make_mut(&mut self.free).insert(machine, place, &self.classes, inventory);
                 let count = &mut self.free_count[class as usize];
                 *count += 1;
                 self.presence += u64::from(*count == 1);
@@ -239,9 +234,8 @@ impl Index {
                 let at = list.partition_point(|held| inventory.row(held.machine).cmp_keep(row).is_lt());
                 list.insert(at, Held { machine, class });
                 if let (Some(bound), MachineState::Configured) = (&mut self.bound, state) {
-                    let values = domain_values(&self.classes, row.kind);
-                    let place = Place { class, rank: row.worth, values: &values };
-                    Arc::make_mut(bound).insert(machine, &place, inventory);
+                    let place = Place { class, rank: row.worth, kind: row.kind };
+                    Arc::make_mut(bound).insert(machine, place, &self.classes, inventory);
                 }
             }
             MachineState::Creating if row.key != NONE => {
@@ -317,14 +311,9 @@ impl Supply {
     }
 }
 
-/// The domains a machine of a kind lies in, one per domain key.
-fn domain_values(classes: &Classes, kind: u32) -> SmallVec<[Sym; 4]> {
-    (0..classes.domains().len()).map(|domain| classes.domain_of_kind(domain, kind)).collect()
-}
-
 /// The due list an idle machine belongs to, if it may ever be released.
 fn due_list(row: &Row) -> Option<usize> {
-    let stamped = row.state == Some(MachineState::Idle) && row.idle_since != UNSTAMPED;
+    let stamped = row.state == Some(MachineState::Idle) && row.stamped;
     RELEASED.iter().position(|capacity| stamped && *capacity == row.capacity)
 }
 

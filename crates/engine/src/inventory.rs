@@ -15,9 +15,6 @@ use crate::intern::{NONE, Strings};
 use crate::paged::Paged;
 use crate::vocab::{Vocabulary, Worth};
 
-/// No idle stamp.
-pub(crate) const UNSTAMPED: i64 = i64::MIN;
-
 /// Everything the decisions read of one machine: one cache line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Row {
@@ -25,6 +22,7 @@ pub(crate) struct Row {
     pub(crate) order: u64,
     pub(crate) price: f64,
     pub(crate) reclamation_usd: f64,
+    /// Since when it is Idle, if `stamped`.
     pub(crate) idle_since: i64,
     pub(crate) kind: u32,
     /// The cluster it is bound to, or [`NONE`].
@@ -38,6 +36,7 @@ pub(crate) struct Row {
     /// `None`: no machine of this id is known any more.
     pub(crate) state: Option<MachineState>,
     pub(crate) capacity: CapacityType,
+    pub(crate) stamped: bool,
 }
 
 impl Default for Row {
@@ -46,7 +45,7 @@ impl Default for Row {
             order: 0,
             price: 0.0,
             reclamation_usd: 0.0,
-            idle_since: UNSTAMPED,
+            idle_since: 0,
             kind: 0,
             cluster: NONE,
             key: NONE,
@@ -55,6 +54,7 @@ impl Default for Row {
             draining_for: NONE,
             state: None,
             capacity: CapacityType::Unspecified,
+            stamped: false,
         }
     }
 }
@@ -289,36 +289,32 @@ fn row_of(vocab: &mut Vocabulary, machine: &Machine) -> Row {
     } else {
         vocab.key(&machine.cluster, &stamp.fingerprint, &stamp.group)
     };
-    // Adding zero turns a negative zero into a plain one, so that equal prices have equal bits.
     let worth = Worth {
         priority: stamp.priority,
-        interruption_usd: stamp.interruption_penalty_usd + 0.0,
-        reclamation_usd: stamp.reclamation_penalty_usd + 0.0,
+        interruption_usd: stamp.interruption_penalty_usd,
+        reclamation_usd: stamp.reclamation_penalty_usd,
     };
-    let price = machine.price_usd_per_hour + 0.0;
     let draining_for = match &machine.draining_for {
         Some(need) if machine.state == MachineState::Draining => {
             vocab.key(&need.cluster, &need.fingerprint, &need.group)
         }
         _ => NONE,
     };
-    let idle_since = match machine.idle_since_unix_nanos {
-        Some(stamp) if machine.state == MachineState::Idle => stamp,
-        _ => UNSTAMPED,
-    };
+    let idle_since = machine.idle_since_unix_nanos.filter(|_| machine.state == MachineState::Idle);
     Row {
         order: 0,
-        price,
+        price: machine.price_usd_per_hour,
         reclamation_usd: worth.reclamation_usd,
-        idle_since,
+        idle_since: idle_since.unwrap_or_default(),
         kind: vocab.kind(machine),
         cluster,
         key,
         worth: vocab.worth(worth),
-        terms: vocab.terms(price, machine.interruption_probability + 0.0),
+        terms: vocab.terms(machine.price_usd_per_hour, machine.interruption_probability),
         draining_for,
         state: Some(machine.state),
         capacity: machine.capacity_type,
+        stamped: idle_since.is_some(),
     }
 }
 

@@ -20,7 +20,7 @@ mod vocab;
 
 pub use action::{Action, ActionKind};
 pub use cycle::{Decision, Step, Work};
-pub use fleet::{Fleet, Footprint};
+pub use fleet::{Fleet, Footprint, Parallelism};
 pub use inventory::Observed;
 pub use needs::{Demand, Replaced, RollupError};
 pub use options::{Options, Ready};

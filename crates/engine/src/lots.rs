@@ -6,11 +6,14 @@
 //! looking at the others.
 //!
 //! The same index serves free machines (a rank is a state and a price) and bound ones (a rank is what they
-//! were worth when they were bound).
+//! were worth when they were bound). It is built in one go without an allocation per cell: cells point into
+//! one long list, and get a list of their own only when a machine comes or goes.
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
-use crate::intern::{Map, NONE, Sym, hash_one};
+use crate::classes::Classes;
+use crate::intern::{NONE, hash_one};
 use crate::inventory::Inventory;
 
 /// Machines of one class and rank, by id.
@@ -25,18 +28,28 @@ pub(crate) struct Lot {
 #[derive(Clone)]
 pub(crate) struct Cell {
     pub(crate) lot: u32,
-    pub(crate) class: u32,
-    pub(crate) value: Sym,
-    pub(crate) machines: Vec<u32>,
+    /// The domain, as numbered by [`Classes`].
+    pub(crate) value: u32,
+    machines: List,
+}
+
+#[derive(Clone)]
+enum List {
+    /// As built: a piece of the domain's long list.
+    Built { start: u32, len: u32 },
+    /// Changed since.
+    Own(Vec<u32>),
 }
 
 /// The cells of one domain key.
 #[derive(Clone, Default)]
 pub(crate) struct Domain {
     pub(crate) cells: Vec<Cell>,
-    index: HashTable<u32>,
-    by_class: Vec<Vec<u32>>,
-    by_value: Map<Sym, Vec<u32>>,
+    built: Vec<u32>,
+    /// The cells of each lot, by value.
+    of_lot: Vec<Vec<u32>>,
+    /// The cells of each value.
+    of_value: Vec<SmallVec<[u32; 6]>>,
 }
 
 /// All lots and cells of one kind of supply.
@@ -50,16 +63,36 @@ pub(crate) struct Lots {
 }
 
 /// Where a machine belongs.
-pub(crate) struct Place<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
     pub(crate) class: u32,
     pub(crate) rank: u32,
-    /// Its value for each domain key.
-    pub(crate) values: &'a [Sym],
+    pub(crate) kind: u32,
 }
 
 impl Lots {
-    pub(crate) fn new(domains: usize) -> Self {
-        Self { domains: vec![Domain::default(); domains], ..Self::default() }
+    /// Builds the index from machines in id order.
+    pub(crate) fn build(machines: &[(u32, Place)], classes: &Classes) -> Self {
+        let mut lots = Self::default();
+        let mut lot_of = Vec::with_capacity(machines.len());
+        let mut sizes: Vec<u32> = Vec::new();
+        for (_, place) in machines {
+            let lot = lots.lot(place.class, place.rank);
+            sizes.resize(lots.lots.len(), 0);
+            sizes[lot as usize] += 1;
+            lot_of.push(lot);
+        }
+        for (lot, size) in lots.lots.iter_mut().zip(&sizes) {
+            lot.machines.reserve_exact(*size as usize);
+        }
+        for ((machine, _), lot) in machines.iter().zip(&lot_of) {
+            lots.lots[*lot as usize].machines.push(*machine);
+        }
+        lots.empty = 0;
+        lots.domains = (0..classes.domains().len())
+            .map(|domain| Domain::build(machines, &lot_of, &sizes, classes, domain))
+            .collect();
+        lots
     }
 
     /// The lots of a class.
@@ -67,42 +100,42 @@ impl Lots {
         self.by_class.get(class as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds a machine whose id is above all others already here.
-    pub(crate) fn append(&mut self, machine: u32, place: &Place<'_>) {
-        let lot = self.lot(place);
-        self.lots[lot as usize].machines.push(machine);
-        for (domain, value) in self.domains.iter_mut().zip(place.values) {
-            if *value != NONE {
-                let cell = domain.cell(lot, place.class, *value);
-                domain.cells[cell as usize].machines.push(machine);
-            }
-        }
+    /// The cells of a class under one domain key.
+    pub(crate) fn cells_of_class(&self, domain: usize, class: u32) -> impl Iterator<Item = u32> + '_ {
+        let of_lot = &self.domains[domain].of_lot;
+        self.of_class(class).iter().flat_map(|lot| of_lot.get(*lot as usize).into_iter().flatten()).copied()
+    }
+
+    /// The class of a cell's machines.
+    #[inline]
+    pub(crate) fn class_of(&self, cell: &Cell) -> u32 {
+        self.lots[cell.lot as usize].class
     }
 
     /// Adds a machine at its place in the id order.
-    pub(crate) fn insert(&mut self, machine: u32, place: &Place<'_>, inventory: &Inventory) {
-        let lot = self.lot(place);
+    pub(crate) fn insert(&mut self, machine: u32, place: Place, classes: &Classes, inventory: &Inventory) {
+        let lot = self.lot(place.class, place.rank);
         let list = &mut self.lots[lot as usize].machines;
         self.empty -= usize::from(list.is_empty());
         insert_by_id(list, machine, inventory);
-        for (domain, value) in self.domains.iter_mut().zip(place.values) {
-            if *value != NONE {
-                let cell = domain.cell(lot, place.class, *value);
-                insert_by_id(&mut domain.cells[cell as usize].machines, machine, inventory);
+        for (at, domain) in self.domains.iter_mut().enumerate() {
+            let value = classes.domain_of_kind(at, place.kind);
+            if value != NONE {
+                insert_by_id(domain.list_mut(lot, value), machine, inventory);
             }
         }
     }
 
     /// Takes a machine out.
-    pub(crate) fn remove(&mut self, machine: u32, place: &Place<'_>, inventory: &Inventory) {
-        let lot = self.lot(place);
+    pub(crate) fn remove(&mut self, machine: u32, place: Place, classes: &Classes, inventory: &Inventory) {
+        let lot = self.lot(place.class, place.rank);
         let list = &mut self.lots[lot as usize].machines;
         remove_by_id(list, machine, inventory);
         self.empty += usize::from(list.is_empty());
-        for (domain, value) in self.domains.iter_mut().zip(place.values) {
-            if *value != NONE {
-                let cell = domain.cell(lot, place.class, *value);
-                remove_by_id(&mut domain.cells[cell as usize].machines, machine, inventory);
+        for (at, domain) in self.domains.iter_mut().enumerate() {
+            let value = classes.domain_of_kind(at, place.kind);
+            if value != NONE {
+                remove_by_id(domain.list_mut(lot, value), machine, inventory);
             }
         }
     }
@@ -121,84 +154,133 @@ impl Lots {
         self.index.find(hash_one(&(class, rank)), same).copied()
     }
 
-    /// The lot of a place, made if there is none.
-    fn lot(&mut self, place: &Place<'_>) -> u32 {
-        if let Some(lot) = self.find(place.class, place.rank) {
+    /// The lot of a class and rank, made if there is none.
+    fn lot(&mut self, class: u32, rank: u32) -> u32 {
+        if let Some(lot) = self.find(class, rank) {
             return lot;
         }
         let number = self.lots.len() as u32;
-        self.lots.push(Lot { class: place.class, rank: place.rank, machines: Vec::new() });
+        self.lots.push(Lot { class, rank, machines: Vec::new() });
         self.empty += 1;
         let lots = &self.lots;
-        self.index.insert_unique(hash_one(&(place.class, place.rank)), number, |lot| {
+        self.index.insert_unique(hash_one(&(class, rank)), number, |lot| {
             let lot = &lots[*lot as usize];
             hash_one(&(lot.class, lot.rank))
         });
-        list_under(&mut self.by_class, place.class, number);
+        if self.by_class.len() <= class as usize {
+            self.by_class.resize(class as usize + 1, Vec::new());
+        }
+        self.by_class[class as usize].push(number);
         number
-    }
-
-    /// Counts empty lots afresh after a bulk build with [`Self::append`].
-    pub(crate) fn recount(&mut self) {
-        self.empty = self.lots.iter().filter(|lot| lot.machines.is_empty()).count();
     }
 
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let list = |machines: &Vec<u32>| machines.capacity() * 4;
-        let lots: usize = self.lots.iter().map(|lot| list(&lot.machines) + size_of::<Lot>()).sum();
-        let cells = |domain: &Domain| {
-            let cells: usize = domain.cells.iter().map(|cell| list(&cell.machines) + size_of::<Cell>()).sum();
-            cells + domain.cells.len() * 16 + domain.index.allocation_size()
-        };
-        lots + self.index.allocation_size()
-            + self.lots.len() * 8
-            + self.domains.iter().map(cells).sum::<usize>()
+        let lots: usize =
+            self.lots.iter().map(|lot| lot.machines.capacity() * 4 + size_of::<Lot>() + 8).sum();
+        lots + self.index.allocation_size() + self.domains.iter().map(Domain::heap_bytes).sum::<usize>()
     }
 }
 
 impl Domain {
-    /// The cells of a class.
-    pub(crate) fn of_class(&self, class: u32) -> &[u32] {
-        self.by_class.get(class as usize).map_or(&[], Vec::as_slice)
+    fn build(
+        machines: &[(u32, Place)],
+        lot_of: &[u32],
+        sizes: &[u32],
+        classes: &Classes,
+        domain: usize,
+    ) -> Self {
+        let mut starts = Vec::with_capacity(sizes.len() + 1);
+        starts.push(0_u32);
+        sizes.iter().for_each(|size| starts.push(starts[starts.len() - 1] + size));
+        // By lot, each entry a domain and a machine's place in the id order: sorting them groups the domains
+        // and keeps the ids in order.
+        let mut ends = starts.clone();
+        let mut entries = vec![0_u64; machines.len()];
+        for ((at, (_, place)), lot) in (0_u64..).zip(machines).zip(lot_of) {
+            let end = &mut ends[*lot as usize];
+            entries[*end as usize] = u64::from(classes.domain_of_kind(domain, place.kind)) << 32 | at;
+            *end += 1;
+        }
+        let mut built =
+            Self { of_value: vec![SmallVec::new(); classes.domain_len(domain)], ..Self::default() };
+        for (lot, bounds) in (0..).zip(starts.windows(2)) {
+            let entries = &mut entries[bounds[0] as usize..bounds[1] as usize];
+            entries.sort_unstable();
+            let mut cells = Vec::new();
+            for group in entries.chunk_by(|a, b| a >> 32 == b >> 32) {
+                let value = (group[0] >> 32) as u32;
+                if value == NONE {
+                    continue;
+                }
+                let number = built.cells.len() as u32;
+                let (start, len) = (built.built.len() as u32, group.len() as u32);
+                built.built.extend(group.iter().map(|entry| machines[*entry as u32 as usize].0));
+                built.cells.push(Cell { lot, value, machines: List::Built { start, len } });
+                built.of_value[value as usize].push(number);
+                cells.push(number);
+            }
+            built.of_lot.push(cells);
+        }
+        built
     }
 
     /// The cells of a value.
-    pub(crate) fn of_value(&self, value: Sym) -> &[u32] {
-        self.by_value.get(&value).map_or(&[], Vec::as_slice)
+    pub(crate) fn of_value(&self, value: u32) -> &[u32] {
+        self.of_value.get(value as usize).map_or(&[], |cells| cells.as_slice())
+    }
+
+    /// A cell's machines, by id.
+    #[inline]
+    pub(crate) fn machines(&self, cell: u32) -> &[u32] {
+        match &self.cells[cell as usize].machines {
+            List::Built { start, len } => &self.built[*start as usize..][..*len as usize],
+            List::Own(machines) => machines,
+        }
     }
 
     /// The cell of a lot's machines with this value, if there is one.
-    pub(crate) fn find(&self, lot: u32, value: Sym) -> Option<u32> {
-        let same = |cell: &u32| {
-            let cell = &self.cells[*cell as usize];
-            (cell.lot, cell.value) == (lot, value)
-        };
-        self.index.find(hash_one(&(lot, value)), same).copied()
+    pub(crate) fn find(&self, lot: u32, value: u32) -> Option<u32> {
+        let cells = self.of_lot.get(lot as usize)?;
+        cells.binary_search_by_key(&value, |cell| self.cells[*cell as usize].value).ok().map(|at| cells[at])
     }
 
-    fn cell(&mut self, lot: u32, class: u32, value: Sym) -> u32 {
-        if let Some(cell) = self.find(lot, value) {
-            return cell;
+    /// The machines of a cell, made if there is none, about to change.
+    fn list_mut(&mut self, lot: u32, value: u32) -> &mut Vec<u32> {
+        let number = self.find(lot, value).unwrap_or_else(|| self.add_cell(lot, value));
+        if let List::Built { .. } = self.cells[number as usize].machines {
+            let machines = self.machines(number).to_vec();
+            self.cells[number as usize].machines = List::Own(machines);
         }
+        match &mut self.cells[number as usize].machines {
+            List::Own(machines) => machines,
+            List::Built { .. } => unreachable!("the cell was just given a list of its own"),
+        }
+    }
+
+    fn add_cell(&mut self, lot: u32, value: u32) -> u32 {
         let number = self.cells.len() as u32;
-        self.cells.push(Cell { lot, class, value, machines: Vec::new() });
+        self.cells.push(Cell { lot, value, machines: List::Own(Vec::new()) });
+        if self.of_lot.len() <= lot as usize {
+            self.of_lot.resize(lot as usize + 1, Vec::new());
+        }
         let cells = &self.cells;
-        self.index.insert_unique(hash_one(&(lot, value)), number, |cell| {
-            let cell = &cells[*cell as usize];
-            hash_one(&(cell.lot, cell.value))
-        });
-        list_under(&mut self.by_class, class, number);
-        self.by_value.entry(value).or_default().push(number);
+        let of_lot = &mut self.of_lot[lot as usize];
+        let at = of_lot.partition_point(|cell| cells[*cell as usize].value < value);
+        of_lot.insert(at, number);
+        if self.of_value.len() <= value as usize {
+            self.of_value.resize(value as usize + 1, SmallVec::new());
+        }
+        self.of_value[value as usize].push(number);
         number
     }
-}
 
-fn list_under(lists: &mut Vec<Vec<u32>>, at: u32, entry: u32) {
-    if lists.len() <= at as usize {
-        lists.resize(at as usize + 1, Vec::new());
+    fn heap_bytes(&self) -> usize {
+        let own = |cell: &Cell| if let List::Own(list) = &cell.machines { list.capacity() * 4 } else { 0 };
+        let cells = self.cells.capacity() * size_of::<Cell>() + self.cells.iter().map(own).sum::<usize>();
+        let of_lot: usize = self.of_lot.iter().map(|cells| cells.capacity() * 4 + 24).sum();
+        cells + self.built.capacity() * 4 + of_lot + self.of_value.capacity() * 32
     }
-    lists[at as usize].push(entry);
 }
 
 /// Puts a machine at its place in a list that is in id order.

@@ -87,7 +87,9 @@ pub(crate) struct Best {
 /// A non-negative cost as a number that orders alike; `later` puts it behind every cost that is not.
 pub(crate) fn cost_key(cost: f64, later: bool) -> u64 {
     debug_assert!(cost >= 0.0, "costs are not negative");
-    cost.to_bits() | u64::from(later) << 63
+    // A negative zero is not below zero, and in the total order it comes first.
+    let bits = if cost.is_sign_negative() { 0 } else { cost.to_bits() + 1 };
+    bits | u64::from(later) << 63
 }
 
 /// A score, where higher is better, as a number that orders best first.
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn keys_order_like_the_numbers_behind_them() {
-        let costs = [0.0, 1e-300, 0.5, 1.0, 2.0, 1e300, f64::INFINITY];
+        let costs = [-0.0, 0.0, 1e-300, 0.5, 1.0, 2.0, 1e300, f64::INFINITY];
         assert!(costs.windows(2).all(|pair| cost_key(pair[0], false) < cost_key(pair[1], false)));
         assert!(cost_key(f64::INFINITY, false) < cost_key(0.0, true));
         let scores = [f64::NEG_INFINITY, -3.0, -0.1, 0.0, 0.1, 20.0, f64::INFINITY];

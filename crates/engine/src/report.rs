@@ -78,9 +78,11 @@ impl Fleet {
         let names = |machines: &[u32]| machines.iter().map(|m| self.inventory.id(*m)).collect::<Vec<_>>();
         let demand = &credit.rows[row as usize];
         let credited = credit.claims_of(row as usize);
-        let domain = credit
-            .domain_of(row)
-            .map(|chosen| DomainView { value: self.vocab.text(chosen.value), covers: chosen.covers });
+        let domain = credit.domain_of(row).map(|chosen| {
+            let domain = self.index.classes.domain(demand.same.expect("only gangs have a domain"));
+            let value = self.vocab.text(self.index.classes.domain_value(domain, chosen.value));
+            DomainView { value, covers: chosen.covers }
+        });
         let victims: Vec<u32> = short.iter().flat_map(|s| &s.victims).map(|victim| victim.machine).collect();
         Outcome {
             demand,

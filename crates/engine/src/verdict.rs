@@ -12,7 +12,7 @@ use bigfleet_model::resource::MAX_AMOUNT;
 use crate::amounts::{contributes, is_zero};
 use crate::cycle::{Decision, Short};
 use crate::fleet::Fleet;
-use crate::intern::{Map, NONE, Sym};
+use crate::intern::{Map, NONE};
 use crate::needs::Demand;
 
 /// Why a need is short. The names are stable.
@@ -57,7 +57,7 @@ pub(crate) struct Judge<'a> {
     fleet: &'a Fleet,
     decision: &'a Decision,
     live: OnceCell<Vec<u32>>,
-    domains: Vec<OnceCell<Map<Sym, Map<u32, u32>>>>,
+    domains: Vec<OnceCell<Map<u32, Map<u32, u32>>>>,
     turns: OnceCell<Turns>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Judge<'a> {
     fn some_domain_covers(&self, demand: &Demand, domain: usize) -> bool {
         let classes = &self.fleet.index.classes;
         let by_value = self.domains[domain].get_or_init(|| {
-            let mut counts: Map<Sym, Map<u32, u32>> = Map::default();
+            let mut counts: Map<u32, Map<u32, u32>> = Map::default();
             for (_, row) in self.fleet.inventory.rows().filter(|(_, row)| Self::is_live(row.state)) {
                 let value = classes.domain_of_kind(domain, row.kind);
                 if value != NONE {

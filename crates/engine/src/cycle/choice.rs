@@ -10,9 +10,8 @@ use bigfleet_model::resource::MAX_AMOUNT;
 use smallvec::SmallVec;
 
 use crate::index::Held;
-use crate::intern::Sym;
 use crate::needs::Demand;
-use crate::vocab::{Dim, Vocabulary};
+use crate::vocab::Dim;
 
 use super::credit::Chosen;
 
@@ -49,7 +48,7 @@ pub(crate) struct Member {
 /// The creditable machines of a gang in one domain.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    pub(crate) value: Sym,
+    pub(crate) value: u32,
     members: Vec<Member>,
     demanded: SmallVec<[(Dim, u64); 4]>,
     /// Everything creditable.
@@ -59,9 +58,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(value: Sym, demand: &Demand) -> Self {
-        let zero: Totals = demand.aggregate.iter().map(|_| 0).collect();
-        let demanded = demand.aggregate.clone();
+    pub(crate) fn new(value: u32, demand: &Demand) -> Self {
+        let zero = Totals::from_elem(0, demand.aggregate.len());
+        let demanded = SmallVec::from_slice(&demand.aggregate);
         Self { value, members: Vec::new(), demanded, creditable: zero.clone(), own: zero }
     }
 
@@ -105,9 +104,13 @@ pub(crate) enum Choice {
 ///
 /// They do when the gang is parked, for then nothing free counts; and when one domain covers the gang by
 /// credit alone and beats every other on credit and own machines, for free machines weigh less than both.
-pub(crate) fn settle_at_home(demand: &Demand, tallies: &[Tally], vocab: &Vocabulary) -> Choice {
+pub(crate) fn settle_at_home<'a>(
+    demand: &'a Demand,
+    tallies: &[Tally],
+    text: &'a dyn Fn(u32) -> &'a str,
+) -> Choice {
     if demand.need.parked {
-        let mut contest = Contest::new(demand, vocab);
+        let mut contest = Contest::new(demand, text);
         tallies.iter().for_each(|tally| contest.enter(tally.value, Some(tally), &[], 0));
         return Choice::Settled(contest.winner());
     }
@@ -124,7 +127,7 @@ pub(crate) fn settle_at_home(demand: &Demand, tallies: &[Tally], vocab: &Vocabul
 /// What one domain has to show.
 #[derive(Clone, Copy, Debug)]
 struct Entrant {
-    value: Sym,
+    value: u32,
     covers: bool,
     creditable: f64,
     own: f64,
@@ -136,18 +139,19 @@ struct Entrant {
 /// Finds the best of many domains, one at a time.
 pub(crate) struct Contest<'a> {
     demanded: &'a [(Dim, u64)],
-    vocab: &'a Vocabulary,
+    /// The text a domain stands for.
+    text: &'a dyn Fn(u32) -> &'a str,
     best: Option<Entrant>,
 }
 
 impl<'a> Contest<'a> {
-    pub(crate) fn new(demand: &'a Demand, vocab: &'a Vocabulary) -> Self {
-        Self { demanded: &demand.aggregate, vocab, best: None }
+    pub(crate) fn new(demand: &'a Demand, text: &'a dyn Fn(u32) -> &'a str) -> Self {
+        Self { demanded: &demand.aggregate, text, best: None }
     }
 
     /// Enters a domain: what is creditable there and `free` totals (by demanded dimension) of `machines`
     /// free machines. An empty domain does not take part.
-    pub(crate) fn enter(&mut self, value: Sym, tally: Option<&Tally>, free: &[u64], machines: usize) {
+    pub(crate) fn enter(&mut self, value: u32, tally: Option<&Tally>, free: &[u64], machines: usize) {
         let machines = machines + tally.map_or(0, Tally::len);
         if machines == 0 {
             return;
@@ -190,7 +194,7 @@ impl<'a> Contest<'a> {
                 }
             })
             .then_with(|| a.machines.cmp(&b.machines))
-            .then_with(|| self.vocab.text(b.value).cmp(self.vocab.text(a.value)))
+            .then_with(|| (self.text)(b.value).cmp((self.text)(a.value)))
     }
 
     pub(crate) fn winner(&self) -> Option<Chosen> {

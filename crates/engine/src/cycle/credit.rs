@@ -15,7 +15,6 @@ use crate::amounts::{contributes, is_zero, subtract};
 use crate::bits::Bits;
 use crate::classes::{Classes, RequirementSets};
 use crate::index::{Held, Index, Supply};
-use crate::intern::Sym;
 use crate::inventory::Inventory;
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Vocabulary};
@@ -25,7 +24,8 @@ use super::choice::{Choice, Tally, settle_at_home};
 /// The domain a gang was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
-    pub(crate) value: Sym,
+    /// Which domain, as numbered by the classes.
+    pub(crate) value: u32,
     /// Whether everything in that domain together covers the gang.
     pub(crate) covers: bool,
 }
@@ -130,7 +130,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let tallies = self.tally(&demand);
-            match settle_at_home(&demand, &tallies, self.sources.vocab) {
+            let Sources { classes, vocab, .. } = self.sources;
+            let domain = classes.domain(demand.same.expect("a gang has a domain key"));
+            let text = move |value| vocab.text(classes.domain_value(domain, value));
+            match settle_at_home(&demand, &tallies, &text) {
                 Choice::Settled(chosen) => self.credit_gang(&demand, chosen, &tallies),
                 Choice::Open => return false,
             }
@@ -180,7 +183,7 @@ impl<'a> Walk<'a> {
     }
 
     fn credit_plain(&mut self, demand: &Demand) {
-        let mut missing = demand.aggregate.clone();
+        let mut missing = Amounts::from_slice(&demand.aggregate);
         let mut covered = is_zero(&missing);
         if !covered {
             self.mark_counting(demand);
@@ -251,7 +254,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn credit_gang(&mut self, demand: &Demand, chosen: Option<Chosen>, tallies: &[Tally]) {
         let row = self.credit.ends.len() as u32;
         self.credit.domains.push((row, chosen));
-        let mut missing = demand.aggregate.clone();
+        let mut missing = Amounts::from_slice(&demand.aggregate);
         let mut covered = is_zero(&missing);
         let tally = chosen.and_then(|chosen| tallies.iter().find(|tally| tally.value == chosen.value));
         for member in tally.into_iter().flat_map(Tally::own_first) {

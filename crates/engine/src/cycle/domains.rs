@@ -11,7 +11,7 @@ use bigfleet_model::resource::MAX_AMOUNT;
 
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
-use crate::intern::{Map, NONE, Sym};
+use crate::intern::{Map, NONE};
 use crate::merge::Merge;
 use crate::needs::Demand;
 use crate::vocab::Amounts;
@@ -25,11 +25,12 @@ use super::sets::{SupplySet, SupplySets};
 struct FreeTable {
     set: u32,
     domain: usize,
-    values: Vec<Sym>,
+    /// The domains that had a machine when the table was made.
+    values: Vec<u32>,
+    /// By domain, how many machines are left.
     counts: Vec<u32>,
-    /// `dims` totals per domain; wide, because machines are taken off again.
+    /// By domain, `dims` totals; wide, because machines are taken off again.
     totals: Vec<u128>,
-    by_value: Map<Sym, u32>,
 }
 
 /// The walk's memory: who has an eye on which free machine.
@@ -90,7 +91,7 @@ impl DomainWalk<'_> {
         walk.credit.shared = true;
         walk.credit_gang(&demand, chosen, &tallies);
         if let (Some(chosen), Some(missing)) = (chosen, walk.last_missing()) {
-            self.earmark(&demand, set, domain, chosen.value, missing.clone());
+            self.earmark(&demand, set, domain, chosen.value, Amounts::from_slice(missing));
         }
     }
 
@@ -99,23 +100,18 @@ impl DomainWalk<'_> {
         if let Some(table) = self.by_set.get(&(set, domain)) {
             return *table;
         }
-        let mut table = FreeTable {
-            set,
-            domain,
-            values: Vec::new(),
-            counts: Vec::new(),
-            totals: Vec::new(),
-            by_value: Map::default(),
-        };
         let Sources { index, classes, .. } = self.sources;
+        let (values, dims) = (classes.domain_len(domain), self.sources.vocab.dim_count());
+        let (counts, totals) = (vec![0; values], vec![0; values * dims]);
+        let mut table = FreeTable { set, domain, values: Vec::new(), counts, totals };
         let cells = &index.free.domains[domain];
         for class in &self.sets.get(set).classes {
             let provides = classes.provides(*class);
-            for cell in cells.of_class(*class) {
-                let marked = self.earmarked_in.get(&(domain, *cell)).copied().unwrap_or(0);
-                let count = cells.cells[*cell as usize].machines.len() as u32 - marked;
+            for cell in index.free.cells_of_class(domain, *class) {
+                let marked = self.earmarked_in.get(&(domain, cell)).copied().unwrap_or(0);
+                let count = cells.machines(cell).len() as u32 - marked;
                 if count > 0 {
-                    table.add(cells.cells[*cell as usize].value, count, provides);
+                    table.add(cells.cells[cell as usize].value, count, provides);
                 }
             }
         }
@@ -125,13 +121,13 @@ impl DomainWalk<'_> {
     }
 
     /// Earmarks the machines acquisition would take in the chosen domain, until the rest is covered.
-    fn earmark(&mut self, demand: &Demand, set: u32, domain: usize, value: Sym, mut missing: Amounts) {
+    fn earmark(&mut self, demand: &Demand, set: u32, domain: usize, value: u32, mut missing: Amounts) {
         let sources = self.sources;
         let cells = &sources.index.free.domains[domain];
         let mut merge = domain_merge(sources, self.sets.get(set), demand, domain, value);
         loop {
             let earmarked = &self.earmarked;
-            let list = |cell: u32| cells.cells[cell as usize].machines.as_slice();
+            let list = |cell: u32| cells.machines(cell);
             let Some(best) = merge.best(list, |m| earmarked.contains(m), sources.inventory) else { break };
             let provides = sources.classes.provides(best.class);
             if !contributes(provides, &missing) {
@@ -173,28 +169,24 @@ pub(crate) fn domain_merge(
     set: &SupplySet,
     demand: &Demand,
     domain: usize,
-    value: Sym,
+    value: u32,
 ) -> Merge {
     let free = &sources.index.free;
     let cells = &free.domains[domain];
     let bucket = demand.need.profile.interruption();
     let lists = cells.of_value(value).iter().filter_map(|number| {
-        let cell = &cells.cells[*number as usize];
-        let cost = free_cost(free.lots[cell.lot as usize].rank, bucket, sources.vocab);
-        set.members.contains(cell.class).then_some((cost, *number, cell.class, cell.machines.as_slice()))
+        let lot = &free.lots[cells.cells[*number as usize].lot as usize];
+        let cost = free_cost(lot.rank, bucket, sources.vocab);
+        set.members.contains(lot.class).then_some((cost, *number, lot.class, cells.machines(*number)))
     });
     Merge::new(lists, sources.inventory)
 }
 
 impl FreeTable {
-    fn add(&mut self, value: Sym, count: u32, provides: &[u64]) {
-        let dims = provides.len();
-        let next = self.values.len() as u32;
-        let at = *self.by_value.entry(value).or_insert(next) as usize;
-        if at == next as usize {
+    fn add(&mut self, value: u32, count: u32, provides: &[u64]) {
+        let (at, dims) = (value as usize, provides.len());
+        if self.counts[at] == 0 {
             self.values.push(value);
-            self.counts.push(0);
-            self.totals.resize(self.totals.len() + dims, 0);
         }
         self.counts[at] += count;
         let totals = &mut self.totals[at * dims..][..dims];
@@ -204,39 +196,34 @@ impl FreeTable {
             .for_each(|(total, one)| *total += u128::from(*one) * u128::from(count));
     }
 
-    fn take(&mut self, value: Sym, provides: &[u64]) {
-        let dims = provides.len();
-        let Some(at) = self.by_value.get(&value).map(|at| *at as usize) else { return };
+    fn take(&mut self, value: u32, provides: &[u64]) {
+        let (at, dims) = (value as usize, provides.len());
         self.counts[at] -= 1;
         let totals = &mut self.totals[at * dims..][..dims];
         totals.iter_mut().zip(provides).for_each(|(total, one)| *total -= u128::from(*one));
     }
 
+    /// What is free in a domain, by demanded dimension.
+    fn free(&self, value: u32, demand: &Demand, dims: usize) -> Totals {
+        let totals = &self.totals[value as usize * dims..][..dims];
+        let saturated = |total: u128| u64::try_from(total).map_or(MAX_AMOUNT, |total| total.min(MAX_AMOUNT));
+        demand.aggregate.iter().map(|(dim, _)| saturated(totals[*dim as usize])).collect()
+    }
+
     /// The best domain for a gang, over what its cluster holds and what is free.
     fn choose(&self, demand: &Demand, tallies: &[Tally], sources: Sources<'_>) -> Option<Chosen> {
-        let mut contest = Contest::new(demand, sources.vocab);
-        let dims = sources.vocab.dim_count();
-        let mut free = Totals::new();
-        let mut load = |at: usize| {
-            let totals = &self.totals[at * dims..][..dims];
-            free.clear();
-            let saturated =
-                |total: u128| u64::try_from(total).map_or(MAX_AMOUNT, |total| total.min(MAX_AMOUNT));
-            free.extend(demand.aggregate.iter().map(|(dim, _)| saturated(totals[*dim as usize])));
-            free.clone()
-        };
+        let Sources { vocab, classes, .. } = sources;
+        let text = |value| vocab.text(classes.domain_value(self.domain, value));
+        let mut contest = Contest::new(demand, &text);
+        let dims = vocab.dim_count();
         for tally in tallies {
-            match self.by_value.get(&tally.value) {
-                Some(at) => {
-                    let at = *at as usize;
-                    contest.enter(tally.value, Some(tally), &load(at), self.counts[at] as usize);
-                }
-                None => contest.enter(tally.value, Some(tally), &[], 0),
-            }
+            let machines = self.counts[tally.value as usize] as usize;
+            contest.enter(tally.value, Some(tally), &self.free(tally.value, demand, dims), machines);
         }
-        for (at, value) in self.values.iter().enumerate() {
-            if self.counts[at] > 0 && !tallies.iter().any(|tally| tally.value == *value) {
-                contest.enter(*value, None, &load(at), self.counts[at] as usize);
+        for value in &self.values {
+            let machines = self.counts[*value as usize] as usize;
+            if machines > 0 && !tallies.iter().any(|tally| tally.value == *value) {
+                contest.enter(*value, None, &self.free(*value, demand, dims), machines);
             }
         }
         contest.winner()

@@ -11,6 +11,7 @@ use crate::intern::Map;
 use crate::lots::Lots;
 use crate::merge::Merge;
 use crate::options::Options;
+use crate::vocab::Amounts;
 
 use super::Short;
 use super::credit::{Credit, Sources};
@@ -101,7 +102,7 @@ impl<'a> Preempt<'a> {
     /// Looks for victims for one need; `credited` are the machines credit gave it.
     pub(crate) fn serve(&mut self, short: &mut Short, credited: &[u32]) {
         let demand = short.demand.clone();
-        let mut missing = short.missing.clone();
+        let mut missing = Amounts::from_slice(&short.missing);
         if demand.need.parked || demand.same.is_some() && short.domain.is_none() {
             short.unresolved = Some(missing);
             return;
@@ -122,10 +123,9 @@ impl<'a> Preempt<'a> {
             let domain = sources.classes.domain(demand.same.expect("only gangs have a domain"));
             let cells = &bound.domains[domain];
             let lists = cells.of_value(chosen.value).iter().filter_map(|number| {
-                let cell = &cells.cells[*number as usize];
-                let cost =
-                    set.members.contains(cell.class).then(|| cost(bound.lots[cell.lot as usize].rank))??;
-                Some((cost, *number, cell.class, cell.machines.as_slice()))
+                let lot = &bound.lots[cells.cells[*number as usize].lot as usize];
+                let cost = set.members.contains(lot.class).then(|| cost(lot.rank))??;
+                Some((cost, *number, lot.class, cells.machines(*number)))
             });
             let mut merge = Merge::new(lists, sources.inventory);
             stock.take_cells(domain, &mut merge, &mut missing, eligible)
@@ -157,7 +157,7 @@ impl<'a> Preempt<'a> {
     }
 
     /// Takes what already drains on behalf of a need off its deficit.
-    fn subtract_in_flight(&mut self, short: &mut Short, missing: &mut crate::vocab::Amounts) {
+    fn subtract_in_flight(&mut self, short: &mut Short, missing: &mut Amounts) {
         let Sources { inventory, index, classes, sets, .. } = self.sources;
         let demand = &short.demand;
         for machine in index.draining(demand.key).iter().copied() {

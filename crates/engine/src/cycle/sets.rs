@@ -36,7 +36,7 @@ impl SupplySets {
 
     /// The number of the set of a need.
     pub(crate) fn number(&mut self, demand: &Demand, classes: &Classes, sets: &RequirementSets) -> u32 {
-        let wording = (demand.requirements, demand.min_unit.clone());
+        let wording = (demand.requirements, Amounts::from_slice(&demand.min_unit));
         if let Some(number) = self.by_wording.get(&wording) {
             return *number;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
-use crate::intern::{NONE, Sym};
+use crate::intern::NONE;
 use crate::lots::{Domain, Lots};
 use crate::merge::Merge;
 use crate::vocab::Amounts;
@@ -40,7 +40,7 @@ impl<'a> Stock<'a> {
         eligible: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
         let cells = &self.lots.domains[domain];
-        self.take(merge, missing, eligible, |cell| &cells.cells[cell as usize].machines)
+        self.take(merge, missing, eligible, |cell| cells.machines(cell))
     }
 
     fn take(
@@ -82,7 +82,7 @@ impl<'a> Stock<'a> {
         let Spread { domain, headroom, mut counts } = spread;
         let Sources { inventory, classes, .. } = self.sources;
         let cells: &Domain = &self.lots.domains[domain];
-        let machines = |cell: u32| cells.cells[cell as usize].machines.as_slice();
+        let machines = |cell: u32| cells.machines(cell);
         let mut picked = Vec::new();
         for lane in &mut lanes {
             let skip = |machine| self.taken.contains(machine) || !eligible(machine);
@@ -124,7 +124,7 @@ pub(crate) struct Spread {
     pub(crate) domain: usize,
     pub(crate) headroom: u64,
     /// How many machines the need has in each domain.
-    counts: BTreeMap<Sym, u64>,
+    counts: BTreeMap<u32, u64>,
 }
 
 impl Spread {
@@ -148,7 +148,7 @@ impl Spread {
 
 /// The candidates of one domain, in order.
 pub(crate) struct Lane {
-    value: Sym,
+    value: u32,
     merge: Merge,
 }
 
@@ -161,17 +161,19 @@ pub(crate) fn lanes(
     cost: impl Fn(u32) -> Option<u64>,
 ) -> Vec<Lane> {
     let cells = &lots.domains[domain];
-    let mut by_value: BTreeMap<Sym, Vec<(u64, u32)>> = BTreeMap::new();
-    for number in classes.iter().flat_map(|class| cells.of_class(*class)) {
-        let cell = &cells.cells[*number as usize];
-        if let (Some(cost), false) = (cost(lots.lots[cell.lot as usize].rank), cell.machines.is_empty()) {
-            by_value.entry(cell.value).or_default().push((cost, *number));
+    let mut by_value: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+    for number in classes.iter().flat_map(|class| lots.cells_of_class(domain, *class)) {
+        let cell = &cells.cells[number as usize];
+        if let (Some(cost), false) =
+            (cost(lots.lots[cell.lot as usize].rank), cells.machines(number).is_empty())
+        {
+            by_value.entry(cell.value).or_default().push((cost, number));
         }
     }
-    let lane = |(value, members): (Sym, Vec<(u64, u32)>)| {
+    let lane = |(value, members): (u32, Vec<(u64, u32)>)| {
         let lists = members.into_iter().map(|(cost, number)| {
-            let cell = &cells.cells[number as usize];
-            (cost, number, cell.class, cell.machines.as_slice())
+            let class = lots.class_of(&cells.cells[number as usize]);
+            (cost, number, class, cells.machines(number))
         });
         Lane { value, merge: Merge::new(lists, sources.inventory) }
     };
