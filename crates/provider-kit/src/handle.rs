@@ -57,6 +57,23 @@ impl Handle {
         self.0.fleet().revision()
     }
 
+    /// Ends when a machine is as `wanted`, and returns it; at once if it is so already.
+    ///
+    /// A machine that nobody has inserted yet is waited for as well. Without end if it never comes to be so.
+    pub async fn wait_for(&self, id: &str, wanted: impl Fn(&Machine) -> bool) -> Arc<Machine> {
+        let mut changes = self.0.changes.clone();
+        loop {
+            changes.borrow_and_update();
+            if let Some(machine) = self.get(id).filter(|machine| wanted(machine)) {
+                return machine;
+            }
+            if changes.changed().await.is_err() {
+                // The store is closed: nothing will change any more.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// The clock the provider runs on.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.0.options.clock.clone()

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
 use bigfleet_proto::v1alpha1::Machine;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::Clock;
 use crate::fence::{MarkKey, MarkMove};
@@ -156,6 +156,8 @@ pub(crate) struct Committer {
     pub(crate) metrics: Metrics,
     /// The number of the next operation, as it is on disk.
     pub(crate) next_operation: u64,
+    /// Tells whoever waits for a change that there is one.
+    pub(crate) changes: watch::Sender<u64>,
     /// Marks dropped from memory by the last transaction, to be dropped from disk by the next.
     pub(crate) forgotten: Vec<MarkKey>,
 }
@@ -206,5 +208,8 @@ impl Committer {
             let forgotten = fleet.marks.put(step, known);
             self.forgotten.extend(forgotten);
         }
+        let revision = fleet.revision();
+        drop(fleet);
+        self.changes.send_replace(revision);
     }
 }

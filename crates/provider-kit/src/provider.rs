@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, RwLock};
 
 use bigfleet_proto::v1alpha1::TransitionAck;
+use tokio::sync::watch;
 use tonic::Status;
 
 use crate::backend::Backend;
@@ -41,18 +42,21 @@ impl<B: Backend> Provider<B> {
         let (instance, next_operation) = (loaded.instance, loaded.next_operation);
         let fleet = Arc::new(RwLock::new(fleet_of(loaded, options.clock.now_unix_nanos())));
         let metrics = Metrics::new();
+        let (changes, changed) = watch::channel(0);
         let committer = Committer {
             disk,
             fleet: fleet.clone(),
             clock: options.clock.clone(),
             metrics: metrics.clone(),
             next_operation,
+            changes,
             forgotten: Vec::new(),
         };
         let shared = Shared {
             provider_name: backend.name().into(),
             fleet,
             journal: if is_disk { Journal::threaded(committer) } else { Journal::inline(committer) },
+            changes: changed,
             metrics,
             instance,
             next_operation: AtomicU64::new(next_operation),

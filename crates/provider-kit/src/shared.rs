@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
-use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 
 use crate::fleet::Fleet;
 use crate::journal::Journal;
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) provider_name: String,
     pub(crate) fleet: Arc<RwLock<Fleet>>,
     pub(crate) journal: Journal,
+    /// The revision of the newest change, to be waited on.
+    pub(crate) changes: watch::Receiver<u64>,
     pub(crate) metrics: Metrics,
     /// Names the store; part of operation ids.
     pub(crate) instance: u64,

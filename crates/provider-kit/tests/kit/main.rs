@@ -1,0 +1,13 @@
+//! The kit from outside: in process, over sockets, across crashes.
+
+mod cloud;
+mod disk;
+mod docs;
+mod hostile;
+mod kill;
+mod lifecycle;
+mod listing;
+mod meddling;
+mod sockets;
+mod steps;
+mod timeouts;
