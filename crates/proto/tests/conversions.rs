@@ -44,7 +44,7 @@ fn spread() -> impl Strategy<Value = TopologySpread> {
 }
 
 fn bucket() -> impl Strategy<Value = PenaltyBucket> {
-    (0..PenaltyBucket::COUNT as i32).prop_map(|n| PenaltyBucket::from_wire(n).expect("in range"))
+    proptest::sample::select(PenaltyBucket::all().collect::<Vec<_>>())
 }
 
 fn need() -> impl Strategy<Value = Need> {

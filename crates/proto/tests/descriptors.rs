@@ -66,19 +66,28 @@ fn message_line(message: &DescriptorProto) -> String {
     for field in &message.field {
         let oneof = field.oneof_index.map(|at| format!("{}/", message.oneof_decl[at as usize].name()));
         let oneof = oneof.unwrap_or_default();
-        line += &format!(" | {oneof}{} {} {}", field.name(), kind(field, &entries), field.number());
+        line.extend([
+            " | ",
+            &oneof,
+            field.name(),
+            " ",
+            &kind(field, &entries),
+            " ",
+            &field.number().to_string(),
+        ]);
     }
     let reserved: Vec<_> =
         message.reserved_range.iter().flat_map(|range| range.start()..range.end()).collect();
     if !reserved.is_empty() {
-        line += &format!(" | reserved {}", reserved.iter().map(i32::to_string).collect::<Vec<_>>().join(" "));
+        line.extend([" | reserved ", &reserved.iter().map(i32::to_string).collect::<Vec<_>>().join(" ")]);
     }
     line
 }
 
 fn enum_line(prefix: &str, definition: &EnumDescriptorProto) -> String {
-    let values: String = definition.value.iter().map(|v| format!(" | {} {}", v.name(), v.number())).collect();
-    format!("{prefix}{}{values}", definition.name())
+    let values = definition.value.iter().map(|v| format!("{} {}", v.name(), v.number()));
+    let parts: Vec<_> = std::iter::once(format!("{prefix}{}", definition.name())).chain(values).collect();
+    parts.join(" | ")
 }
 
 #[test]

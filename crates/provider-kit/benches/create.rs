@@ -21,7 +21,7 @@ const TOGETHER_ROUNDS: usize = 15;
 struct Instantly(usize);
 
 impl Backend for Instantly {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "bench"
     }
 
@@ -62,7 +62,7 @@ async fn create(provider: &Provider<Instantly>, index: usize) -> Duration {
         machine_id: format!("machine-{index:07}"),
         shard_id: "shard-1".into(),
         shard_epoch: 1,
-        sequence_number: index as i64 + 1,
+        sequence_number: i64::try_from(index).expect("small") + 1,
     };
     let began = Instant::now();
     let ack = provider.create(Request::new(request)).await.expect("the slot is free").into_inner();

@@ -37,7 +37,7 @@ impl Script {
 }
 
 impl Backend for Script {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "script"
     }
 

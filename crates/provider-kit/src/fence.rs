@@ -106,21 +106,18 @@ impl Marks {
             None => step.machine_id.as_str().into(),
         };
         let entries = self.by_machine.entry(machine.clone()).or_default();
-        let shard = match entries.iter_mut().find(|entry| *entry.shard == *step.shard_id) {
-            Some(entry) => {
-                self.strangers.remove(&entry.moved);
-                entry.mark = step.mark;
-                entry.moved = moved;
-                entry.shard.clone()
+        let shard = if let Some(entry) = entries.iter_mut().find(|entry| *entry.shard == *step.shard_id) {
+            self.strangers.remove(&entry.moved);
+            entry.mark = step.mark;
+            entry.moved = moved;
+            entry.shard.clone()
+        } else {
+            let shard: Arc<str> = step.shard_id.as_str().into();
+            entries.push(Entry { shard: shard.clone(), mark: step.mark, moved });
+            if !known {
+                self.stranger_bytes += machine.len() + shard.len();
             }
-            None => {
-                let shard: Arc<str> = step.shard_id.as_str().into();
-                entries.push(Entry { shard: shard.clone(), mark: step.mark, moved });
-                if !known {
-                    self.stranger_bytes += machine.len() + shard.len();
-                }
-                shard
-            }
+            shard
         };
         let crowded = entries.len() > SHARDS_PER_MACHINE;
         let oldest = entries.iter().min_by_key(|entry| entry.moved).map(|entry| entry.shard.clone());

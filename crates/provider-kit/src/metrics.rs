@@ -84,11 +84,11 @@ impl Metrics {
     /// The text Prometheus reads.
     pub(crate) fn scrape(&self, fleet: &Fleet, under_way: usize) -> String {
         for (state, count) in census(fleet) {
-            self.0.machines.get_or_create(&[("state", state.name())]).set(count as i64);
+            self.0.machines.get_or_create(&[("state", state.name())]).set(count.cast_signed());
         }
-        self.0.under_way.set(under_way as i64);
-        self.0.stranger_marks.set(fleet.marks.strangers() as i64);
-        self.0.revision.set(fleet.revision() as i64);
+        self.0.under_way.set(under_way.cast_signed() as i64);
+        self.0.stranger_marks.set(fleet.marks.strangers().cast_signed() as i64);
+        self.0.revision.set(fleet.revision().cast_signed());
         let mut text = String::new();
         encode(&mut text, &self.0.registry).expect("a string takes everything");
         text

@@ -74,7 +74,7 @@ pub(crate) async fn run(shared: &Shared, supports_delete: bool, call: &Call) -> 
     };
     shared.journal.commit(Change { mark, rows }).await?;
     Ok(match decided? {
-        Decision::Repeat(ack) => Accepted::Repeated(ack),
+        Decision::Repeat(ack) => Accepted::Repeated(*ack),
         Decision::Begin { change, number } => {
             let ack = acknowledge(shared, number, &change.machine);
             Accepted::Begun { ack, machine: change.machine, number }
@@ -137,13 +137,13 @@ fn exists(row: Option<Row>, call: &Call) -> Result<Row, Refusal> {
 
 #[derive(Debug)]
 enum Decision {
-    Repeat(TransitionAck),
+    Repeat(Box<TransitionAck>),
     Begin { change: RowChange, number: u64 },
 }
 
 fn decide(shared: &Shared, call: &Call, row: &Row) -> Result<Decision, Refusal> {
     if let Some(ack) = was_done(shared, call, row) {
-        return Ok(Decision::Repeat(ack));
+        return Ok(Decision::Repeat(Box::new(ack)));
     }
     stands_right(call, row)?;
     begin(shared, call, row)

@@ -172,16 +172,16 @@ impl Disk for DiskStore {
         };
         let failure = self.io(error);
         self.database = None;
-        match self.reopen() {
-            Ok(()) => {
-                let found = self.read_commit(self.database.as_ref().expect("just opened"))?;
-                if found == number {
-                    self.commit = number;
-                    return Ok(());
-                }
-                Err(failure)
+        let found =
+            self.reopen().and_then(|()| self.read_commit(self.database.as_ref().expect("just opened")));
+        match found {
+            Ok(found) if found == number => {
+                self.commit = number;
+                Ok(())
             }
+            Ok(_) => Err(failure),
             Err(_) => {
+                self.database = None;
                 self.doubt = Some(number);
                 Err(failure)
             }

@@ -67,7 +67,7 @@ impl Cloud {
 }
 
 impl Backend for Cloud {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "cloud"
     }
 

@@ -269,7 +269,7 @@ async fn a_move_whose_end_cannot_be_written_ends_when_the_disk_is_back() {
 async fn a_bad_offering_stops_the_start() {
     struct Bad;
     impl bigfleet_provider_kit::Backend for Bad {
-        fn name(&self) -> &str {
+        fn name(&self) -> &'static str {
             "bad"
         }
         async fn offerings(

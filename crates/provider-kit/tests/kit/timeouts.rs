@@ -27,7 +27,7 @@ async fn a_create_that_takes_too_long_fails_and_its_late_success_is_nothing() {
     world.cloud.hold();
     world.create("m-0", FREE).await.unwrap();
     assert_eq!(seconds(somebody_waits(&world).await), 15 * 60);
-    world.clock.advance(Duration::from_secs(15 * 60));
+    world.clock.advance(Duration::from_mins(15));
     let failed = world.reach("m-0", MachineState::Failed).await;
     assert_eq!(failed.last_error, "Create took longer than 900 s");
     world.cloud.release();
@@ -64,7 +64,7 @@ async fn a_machine_that_never_is_ready_fails_at_the_time_out() {
     world.cloud.mood().not_ready = true;
     world.configure("m-0", "c", FREE).await.unwrap();
     somebody_waits(&world).await;
-    world.clock.advance(Duration::from_secs(15 * 60));
+    world.clock.advance(Duration::from_mins(15));
     assert_eq!(world.reach("m-0", MachineState::Failed).await.last_error, "Configure took longer than 900 s");
 }
 
@@ -85,7 +85,7 @@ async fn grace_out_of_range_is_cut() {
     world.cloud.hold();
     world.drain("m-0", i64::MIN, FREE).await.unwrap();
     assert_eq!(seconds(somebody_waits(&world).await), 15 * 60);
-    world.clock.advance(Duration::from_secs(15 * 60));
+    world.clock.advance(Duration::from_mins(15));
     world.reach("m-0", MachineState::Failed).await;
     world.drain("m-1", i64::MAX, FREE).await.unwrap();
     assert_eq!(seconds(somebody_waits(&world).await), 15 * 60 + 7 * 24 * 3600);
