@@ -1,0 +1,78 @@
+//! All behaviours, in order, and the table of them for the documentation.
+
+use std::sync::LazyLock;
+
+use crate::behaviour::{Behaviour, Check, Group};
+use crate::checks;
+
+/// Every check of every group, in the order of [`Group::ALL`].
+pub(crate) static CHECKS: LazyLock<Vec<Check>> = LazyLock::new(|| {
+    let groups: [&[Check]; 15] = [
+        checks::life::CHECKS,
+        checks::moves::CHECKS,
+        checks::fence::CHECKS,
+        checks::idem::CHECKS,
+        checks::meta::CHECKS,
+        checks::list::CHECKS,
+        checks::field::CHECKS,
+        checks::cost::CHECKS,
+        checks::input::CHECKS,
+        checks::health::CHECKS,
+        checks::fault::CHECKS,
+        checks::scale::CHECKS,
+        checks::soak::CHECKS,
+        checks::model::CHECKS,
+        checks::dur::CHECKS,
+    ];
+    groups.concat()
+});
+
+static BEHAVIOURS: LazyLock<Vec<Behaviour>> =
+    LazyLock::new(|| CHECKS.iter().map(|check| check.behaviour).collect());
+
+/// Every behaviour the suite knows, by group and id.
+pub fn catalogue() -> &'static [Behaviour] {
+    &BEHAVIOURS
+}
+
+/// The catalogue as Markdown, one table per group: what `docs/conformance.md` holds between its marks.
+pub fn markdown() -> String {
+    let mut out = String::new();
+    for group in Group::ALL {
+        out += &format!("\n### {group}: {}\n\n", group.about());
+        out += "| id | level | behaviour | what is checked | if it is missing | contract |\n|---|---|---|---|---|---|\n";
+        for b in catalogue().iter().filter(|behaviour| behaviour.group == group) {
+            let row = [b.id, b.level.name(), b.title, b.checks, b.failure_means, b.contract];
+            out += &format!("| {} |\n", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_numbered_by_group_and_many() {
+        let ids: BTreeSet<&str> = catalogue().iter().map(|behaviour| behaviour.id).collect();
+        assert_eq!(ids.len(), catalogue().len());
+        assert!(ids.len() >= 100, "{}", ids.len());
+        for group in Group::ALL {
+            let ids: Vec<&str> = catalogue().iter().filter(|b| b.group == group).map(|b| b.id).collect();
+            let numbered: Vec<String> = (1..=ids.len()).map(|number| format!("{group}-{number:03}")).collect();
+            assert_eq!(ids, numbered);
+        }
+    }
+
+    #[test]
+    fn every_behaviour_says_what_it_is() {
+        for behaviour in catalogue() {
+            for text in [behaviour.title, behaviour.checks, behaviour.failure_means, behaviour.contract] {
+                assert!(!text.is_empty() && !text.ends_with('.') && !text.contains('\n'), "{}: {text}", behaviour.id);
+            }
+        }
+    }
+}
