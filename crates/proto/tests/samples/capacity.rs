@@ -1,3 +1,5 @@
+//! Samples of the messages in `capacity.proto`.
+
 use super::{s, texts, twice};
 use crate::Golden;
 use bigfleet_proto::v1alpha1::*;

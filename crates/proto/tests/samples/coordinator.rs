@@ -1,3 +1,5 @@
+//! Samples of the messages in `coordinator.proto`.
+
 use super::capacity::requirement;
 use super::provider::resources;
 use super::{bytes, counts, s, twice};

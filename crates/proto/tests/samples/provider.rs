@@ -1,3 +1,5 @@
+//! Samples of the messages in `provider.proto`.
+
 use super::{bytes, s, texts};
 use crate::Golden;
 use bigfleet_proto::v1alpha1::*;

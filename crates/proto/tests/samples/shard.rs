@@ -1,3 +1,5 @@
+//! Samples of the messages in `shard.proto`.
+
 use super::capacity::{requirement, rollup};
 use super::provider::resources;
 use super::{bytes, s, texts, twice};

@@ -1,3 +1,5 @@
+//! Samples of the messages in `shardread.proto`.
+
 use super::capacity::need;
 use super::provider::resources;
 use super::s;

@@ -8,6 +8,7 @@ mod kill;
 mod lifecycle;
 mod listing;
 mod meddling;
+mod model;
 mod power;
 mod sockets;
 mod steps;
