@@ -43,8 +43,9 @@ pub(crate) fn need(seed: &mut Seed, world: &World) -> Need {
 fn min_unit(seed: &mut Seed, world: &World, piece: ResourceVec) -> ResourceVec {
     if !seed.chance(world.odd) {
         return match seed.below(8) {
-            0 | 1 => ResourceVec::ZERO,
-            2 | 3 => vector([("cpu", 1)]),
+            _ if seed.chance(world.lopsided) => ResourceVec::ZERO,
+            0 => ResourceVec::ZERO,
+            1 | 2 => vector([("cpu", 1)]),
             _ => piece,
         };
     }
@@ -89,8 +90,8 @@ fn requirement(seed: &mut Seed, world: &World) -> Requirement {
         0..55 => Requirement::is_in(key, listed),
         55..75 => Requirement::new(key, Operator::NotIn, listed.into_iter().take(1)),
         75..88 => Requirement::new(key, Operator::Exists, [""; 0]),
-        88..95 => Requirement::new(key, Operator::DoesNotExist, [""; 0]),
-        95 => Requirement::new(key, Operator::Unspecified, listed),
+        88..94 => Requirement::new(key, Operator::DoesNotExist, [""; 0]),
+        94 | 95 => Requirement::new(key, Operator::Unspecified, listed),
         96 => Requirement::is_in(key, ["nowhere"]),
         97 => Requirement::new(key, Operator::In, [""; 0]),
         // The value may be there twice, and the requirement too: neither is merged away.

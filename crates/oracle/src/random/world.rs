@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) penalties: Vec<f64>,
     /// Sizes of machines and of pieces of demand.
     pub(crate) sizes: Vec<ResourceVec>,
+    /// The chance that a size lacks what others have, and that a need takes whatever machine there is.
+    pub(crate) lopsided: f64,
     /// How often each state is drawn.
     pub(crate) states: Vec<MachineState>,
     /// Zones, racks, pools and types.
@@ -77,7 +79,8 @@ impl World {
             prices: prices(seed),
             risks: some(seed, &[0.0, 0.001, 0.05, 0.1, 1.0]),
             penalties: penalties(seed),
-            sizes: sizes(seed),
+            sizes: Vec::new(),
+            lopsided: *seed.pick(&[0.0, 0.0, 0.4]),
             states: states(seed),
             zones: two_or_more(seed, &["za", "zb", "zc"]),
             racks: two_or_more(seed, &["r0", "r1", "r2", ""]),
@@ -95,29 +98,47 @@ impl World {
             capacities: capacities(seed),
         };
         world.bend(seed);
-        let count = 1 + seed.below(4 + more as u64);
-        world.profiles = (0..count).map(|_| Arc::new(profile(seed, &world))).collect();
+        world.sizes = sizes(seed, world.lopsided);
+        for _ in 0..=seed.below(4 + more as u64) {
+            let drawn = profile(seed, &world);
+            // What remains of a gang when it folds may be wanted as such too, under the same identity.
+            if drawn.same().is_some() && seed.chance(0.3) {
+                world.profiles.push(Arc::new(drawn.without_same()));
+            }
+            world.profiles.push(Arc::new(drawn));
+        }
         world
     }
 
-    /// Half of all worlds are about one thing: rules that meet only among machines nearly all alike, wanted
+    /// Most worlds are about one thing: rules that meet only among machines nearly all alike, wanted
     /// by few, would hardly ever meet otherwise.
     fn bend(&mut self, seed: &mut Seed) {
         use MachineState::{Configured, Creating, Draining, Idle, Speculative};
-        match seed.below(8) {
+        let theme = seed.below(8);
+        if theme < 5 {
+            self.most_requirements = seed.below(2);
+        }
+        match theme {
             // Spreads over what is free, or over victims.
             0 | 1 => {
-                (self.gangs, self.spreads, self.labelled, self.most_requirements) = (0.0, 0.95, 0.95, 0);
+                (self.gangs, self.spreads, self.labelled) = (0.0, 0.95, 0.95);
                 self.clusters.truncate(2);
-                self.states = match seed.below(3) {
-                    0 => vec![Configured, Configured, Idle, Speculative],
-                    1 => vec![Configured, Configured, Configured, Draining],
-                    _ => vec![Configured, Configured, Draining, Idle],
-                };
+                self.lopsided = *seed.pick(&[0.0, 0.4]);
+                self.states = vec![Configured, Configured, Draining, Idle, Speculative];
+            }
+            // Victims, and victims of victims.
+            2 => {
+                (self.gangs, self.spreads, self.labelled) = (0.1, *seed.pick(&[0.0, 0.7]), 0.95);
+                self.clusters = ["c1", "c2"].map(Arc::from).to_vec();
+                self.most_pieces = 9;
+                self.lopsided = *seed.pick(&[0.0, 0.4]);
+                self.priorities = vec![0, 1, 100];
+                self.penalties = vec![0.3, 0.7, 3.0, 7.0];
+                self.states = vec![Configured, Configured, Configured, Draining];
             }
             // Gangs that want the same domains.
-            2 | 3 => {
-                (self.gangs, self.labelled, self.most_requirements) = (0.9, 1.0, 0);
+            3 | 4 => {
+                (self.gangs, self.labelled) = (0.9, 1.0);
                 self.clusters.truncate(2);
                 self.states = vec![Configured, Configured, Creating, Draining, Idle, Idle, Speculative];
             }
@@ -206,10 +227,9 @@ fn prices(seed: &mut Seed) -> Vec<f64> {
 
 /// One to four sizes. Most have cpu and memory in one ratio; some have a device, lack a dimension, or are
 /// so large that sums reach the end of the numbers.
-fn sizes(seed: &mut Seed) -> Vec<ResourceVec> {
+fn sizes(seed: &mut Seed, lopsided: f64) -> Vec<ResourceVec> {
     let extreme = seed.chance(0.02);
     let devices = *seed.pick(&[0.0, 0.0, 0.3, 0.6]);
-    let lopsided = *seed.pick(&[0.0, 0.0, 0.3]);
     let count = 1 + seed.below(4);
     let mut sizes = Vec::new();
     for _ in 0..count {

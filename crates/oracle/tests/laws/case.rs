@@ -107,6 +107,16 @@ impl Asked {
         *machine.assigned.fingerprint == *self.row.fingerprint && *machine.assigned.group == *self.row.group
     }
 
+    /// Whether the machine is draining on its behalf.
+    pub(crate) fn drained_for(&self, machine: &Machine) -> bool {
+        machine.state == MachineState::Draining
+            && machine.draining_for.as_ref().is_some_and(|key| {
+                *key.cluster == *self.row.cluster
+                    && *key.fingerprint == *self.row.fingerprint
+                    && *key.group == *self.row.group
+            })
+    }
+
     /// Whether it may be credited with the machine.
     pub(crate) fn owns(&self, machine: &Machine) -> bool {
         match machine.state {

@@ -54,6 +54,19 @@ fn claimed_machines_count_and_gangs_stay_in_their_domain() {
 }
 
 #[test]
+fn every_claim_helps() {
+    hold(|case| {
+        for machine in case.machines() {
+            if let Some(holder) = case.holder(machine) {
+                let helps = machine.provides().contributes(&case.needs[holder].aggregate);
+                ensure(helps, || format!("{} does nothing for need {holder}", machine.id))?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn nobody_is_short_beside_a_machine_of_its_own() {
     hold(|case| {
         for (index, need) in case.needs.iter().enumerate() {
@@ -156,6 +169,17 @@ fn shortfalls_are_parts_of_deficits_and_their_victims_are_counted() {
                 case.actions(ActionKind::Preempt).filter(|a| a.need == Some(shortfall.need)).count();
             ensure(victims == shortfall.victims as usize, || {
                 format!("{shortfall:?}, but {victims} victims")
+            })?;
+            // Only victims and what drains for it can make it less than the deficit.
+            let helps = case.machines().iter().filter(|m| {
+                let victim = case
+                    .actions(ActionKind::Preempt)
+                    .any(|a| *a.machine == *m.id && a.need == Some(shortfall.need));
+                victim || need.drained_for(m) && need.could_use(m)
+            });
+            let most = helps.fold(ResourceVec::ZERO, |sum, machine| sum.add(machine.provides()));
+            ensure(missing.covers(&need.deficit.saturating_sub(&most)), || {
+                format!("{shortfall:?} is too little")
             })?;
             ensure(last < Some(shortfall.need), || format!("{shortfall:?} comes too late"))?;
             last = Some(shortfall.need);
