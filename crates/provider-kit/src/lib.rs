@@ -42,6 +42,7 @@ mod work;
 
 pub use backend::{Backend, Failure, Recovery};
 pub use bigfleet_model::capacity::CapacityType;
+pub use bigfleet_model::machine::MachineState;
 pub use bigfleet_proto::v1alpha1::Machine;
 pub use clock::{Clock, Sleep, SystemClock, VirtualClock};
 pub use fence::{Mark, Token};
