@@ -1,4 +1,7 @@
 //! Capacity types: how a machine is paid for, and so whether it may ever be given back.
+//!
+//! On-demand and spot machines are rented and may be released when idle. Everything else is fixed capacity,
+//! also what nobody described: [`crate::release`] has no words for deleting it.
 
 use std::fmt;
 
@@ -49,5 +52,27 @@ impl CapacityType {
 impl fmt::Display for CapacityType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CapacityType::{self, BareMetal, OnDemand, Reserved, Spot, Unspecified};
+
+    #[test]
+    fn wire_numbers_are_0_to_4_and_nothing_else() {
+        for (number, kind) in (0..).zip([Unspecified, BareMetal, Reserved, OnDemand, Spot]) {
+            assert_eq!(kind.to_wire(), number);
+            assert_eq!(CapacityType::from_wire(number), Some(kind));
+            assert_eq!(kind.to_string(), format!("{kind:?}"), "people and files see the name");
+        }
+        for number in [i32::MIN, -1, 5, 256, i32::MAX] {
+            assert_eq!(CapacityType::from_wire(number), None, "{number}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_described_is_unspecified() {
+        assert_eq!(CapacityType::default(), Unspecified);
     }
 }

@@ -119,16 +119,13 @@ mod tests {
     #[test]
     fn the_order_of_operations_decides_the_last_bit() {
         let weights = VictimWeights::default();
-        // 0.1 / 3 and (1 / 3) × 0.1 are different numbers, and so are the two ways to sum.
-        assert_ne!((1.0_f64 / 3.0) * 0.1, 0.1 / 3.0);
-        assert_eq!(victim_score(&weights, 0, 3.0, f64::INFINITY, f64::INFINITY), (1.0 / 3.0) * 0.1);
-        let parts: [f64; 4] = [7.0, (1.0 / 30.0) * 0.1, (1.0 / 0.7) * 0.1, (1.0 / 64.0) * 0.1];
-        assert_ne!(
-            ((parts[0] + parts[1]) + parts[2]) + parts[3],
-            parts[0] + ((parts[3] + parts[2]) + parts[1])
-        );
-        let score = victim_score(&weights, 7, 30.0, 0.7, 64.0);
-        assert_eq!(score.to_bits(), (((parts[0] + parts[1]) + parts[2]) + parts[3]).to_bits());
+        // 0.1 / 5 and (1 / 5) × 0.1 are different numbers, and so are sums from the left and from the right.
+        assert_ne!((1.0_f64 / 5.0) * 0.1, 0.1 / 5.0);
+        assert_eq!(victim_score(&weights, 0, 5.0, f64::INFINITY, f64::INFINITY), (1.0 / 5.0) * 0.1);
+        let [gap, drain, interruption, reclamation] = [1.0, (1.0 / 30.0) * 0.1, (1.0 / 0.5) * 0.1, 0.1];
+        let from_the_left = ((gap + drain) + interruption) + reclamation;
+        assert_ne!(from_the_left, gap + ((drain + interruption) + reclamation));
+        assert_eq!(victim_score(&weights, 1, 30.0, 0.5, 1.0), from_the_left);
     }
 
     #[test]

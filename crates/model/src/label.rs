@@ -1,4 +1,17 @@
 //! Labels: what a provider says about a machine beyond type, zone and size.
+//!
+//! Requirements ask for the value of a key. Two keys that everybody uses, instance type and zone, have a
+//! field of their own on every machine; the field is asked first and the label of that name only if the field
+//! says nothing. [`Facts`] is where that rule lives.
+//!
+//! ```
+//! use bigfleet_model::label::{Facts, Labels, ZONE};
+//! let labels = Labels::new([(ZONE, "zone-b"), ("example.org/pool", "")]).unwrap();
+//! let facts = Facts { instance_type: "", zone: "zone-a", labels: &labels };
+//! assert_eq!(facts.value(ZONE), Some("zone-a"));
+//! assert_eq!(Facts { zone: "", ..facts }.value(ZONE), Some("zone-b"));
+//! assert_eq!(facts.value("example.org/pool"), Some(""), "an empty value is a value");
+//! ```
 
 use std::fmt;
 
@@ -98,5 +111,64 @@ impl<'a> Facts<'a> {
             _ => "",
         };
         if field.is_empty() { self.labels.get(key) } else { Some(field) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_the_same_in_any_order() {
+        let labels = Labels::new([("b", "2"), ("a", ""), ("c", "1")]).unwrap();
+        assert_eq!(labels, Labels::new([("c", "1"), ("b", "2"), ("a", "")]).unwrap());
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", ""), ("b", "2"), ("c", "1")]);
+        assert_eq!((labels.len(), labels.is_empty()), (3, false));
+        assert_eq!(["a", "b", "d", ""].map(|key| labels.get(key)), [Some(""), Some("2"), None, None]);
+        assert!(Labels::EMPTY.is_empty());
+    }
+
+    #[test]
+    fn bad_labels_are_refused_by_name() {
+        for (pairs, error, message) in [
+            (
+                vec![("a", "1"), ("", "x")],
+                LabelError::EmptyKey { value: "x".into() },
+                "a label key is empty (its value is \"x\"); remove the label or name it",
+            ),
+            (
+                vec![("a", "1"), ("b", "2"), ("a", "3")],
+                LabelError::Duplicate("a".into()),
+                "label \"a\" is given twice; keep one value",
+            ),
+            (
+                vec![("a", "1"), ("a", "1")],
+                LabelError::Duplicate("a".into()),
+                "label \"a\" is given twice; keep one value",
+            ),
+        ] {
+            let refused = Labels::new(pairs).unwrap_err();
+            assert_eq!(refused, error);
+            assert_eq!(refused.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_field_goes_before_the_label_of_its_name() {
+        let labels =
+            Labels::new([(ZONE, "label-zone"), (INSTANCE_TYPE, "label-type"), ("rack", "r1")]).unwrap();
+        let full = Facts { instance_type: "field-type", zone: "field-zone", labels: &labels };
+        let keys = [INSTANCE_TYPE, ZONE, "rack", "zone"];
+        assert_eq!(
+            keys.map(|key| full.value(key)),
+            [Some("field-type"), Some("field-zone"), Some("r1"), None]
+        );
+        let bare = Facts { instance_type: "", zone: "", labels: &labels };
+        assert_eq!(
+            keys.map(|key| bare.value(key)),
+            [Some("label-type"), Some("label-zone"), Some("r1"), None]
+        );
+        let nothing = Facts { labels: &Labels::EMPTY, ..bare };
+        assert_eq!(keys.map(|key| nothing.value(key)), [None; 4]);
     }
 }

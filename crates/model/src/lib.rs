@@ -3,9 +3,11 @@
 //! Everything else in this workspace speaks in the words defined here: how much of what
 //! ([`quantity`], [`resource`]), where and of which kind ([`label`], [`requirement`], [`spread`],
 //! [`capacity`]), how dear a disturbance is ([`penalty`]), who asks for what ([`profile`], [`need`]), what
-//! there is to give ([`machine`]), and the formulas that are fixed by design ([`cost`], [`release`]).
+//! there is to give ([`machine`], [`stamp`]), and the rules that are fixed by design ([`cost`],
+//! [`release`]). [`text`] keeps what strangers wrote readable in our messages.
 //!
-//! Read the modules in that order; each opens with the reason it exists.
+//! Read the modules in that order; each opens with the reason it exists. Every law they state is proved by a
+//! test; `tests/README.md` says which.
 //!
 //! The crate is pure. It has no clock, no I/O, no randomness and no global state: two equal values built in
 //! two processes compare, print and hash alike. Times are Unix nanoseconds that come in as arguments.

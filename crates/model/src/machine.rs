@@ -1,9 +1,23 @@
-//! Machines: the supply side, and the two tables that govern their states.
+//! Machines: the supply side.
 //!
-//! There is one table of moves *we may order* and another rule for states *we may be told*: any. The
-//! provider's word always wins. Mixing the two is how dead machines stay counted as supply.
-
-use std::fmt;
+//! A machine is a slot that a provider drives through a life: from quota to hardware, into a cluster, out of
+//! it again, and back to quota. [`MachineState`] names the stations. Two rules govern them, and they are
+//! different rules. There is a table of moves *we may order*: [`MachineState::may_order`]. And there are the
+//! states *we may be told*: any. The provider's word always wins, also when it says that a machine died or
+//! left its cluster unasked. One table for both is how dead machines stay counted as supply.
+//!
+//! What is checked about a record, whoever wrote it, is that it makes sense in itself: [`Machine::check`].
+//!
+//! ```
+//! use bigfleet_model::machine::{Machine, MachineState};
+//!
+//! let told = Machine::new("m-17", MachineState::Configured);
+//! assert_eq!(
+//!     told.check().unwrap_err().to_string(),
+//!     r#"machine "m-17" (Configured): has no host; the provider must correct its record"#,
+//! );
+//! assert!(!MachineState::Configured.may_order(MachineState::Failed), "nobody orders a failure");
+//! ```
 
 use thiserror::Error;
 
@@ -14,101 +28,11 @@ use crate::resource::ResourceVec;
 use crate::stamp::Assignment;
 use crate::text::Quoted;
 
-/// Where a machine is in its life. The discriminants are the wire numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum MachineState {
-    /// A slot of quota: nothing exists yet.
-    Speculative = 1,
-    /// Being made.
-    Creating = 2,
-    /// Hardware that belongs to no cluster.
-    Idle = 3,
-    /// Joining a cluster; counts as bound from here on.
-    Configuring = 4,
-    /// A node of a cluster.
-    Configured = 5,
-    /// Leaving its cluster.
-    Draining = 6,
-    /// Being given back.
-    Deleting = 7,
-    /// Broken, with an error.
-    Failed = 8,
-}
+mod state;
+#[cfg(test)]
+mod tests;
 
-impl MachineState {
-    /// All of them, in wire order.
-    pub const ALL: [Self; 8] = [
-        Self::Speculative,
-        Self::Creating,
-        Self::Idle,
-        Self::Configuring,
-        Self::Configured,
-        Self::Draining,
-        Self::Deleting,
-        Self::Failed,
-    ];
-
-    /// The state with this wire number, if there is one.
-    pub fn from_wire(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| *state as i32 == number)
-    }
-
-    /// The wire number.
-    pub fn to_wire(self) -> i32 {
-        self as i32
-    }
-
-    /// The name people see and files use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Speculative => "Speculative",
-            Self::Creating => "Creating",
-            Self::Idle => "Idle",
-            Self::Configuring => "Configuring",
-            Self::Configured => "Configured",
-            Self::Draining => "Draining",
-            Self::Deleting => "Deleting",
-            Self::Failed => "Failed",
-        }
-    }
-
-    /// Whether the machine belongs to a cluster.
-    pub fn is_bound(self) -> bool {
-        matches!(self, Self::Configuring | Self::Configured | Self::Draining)
-    }
-
-    /// Whether the provider is at work and another state will follow.
-    pub fn is_transitional(self) -> bool {
-        matches!(self, Self::Creating | Self::Configuring | Self::Draining | Self::Deleting)
-    }
-
-    /// Whether we may order the move from `self` to `to`, or complete one we ordered.
-    ///
-    /// Says nothing about what a provider may report: that is never refused for its order.
-    pub fn may_order(self, to: Self) -> bool {
-        use MachineState::{
-            Configured, Configuring, Creating, Deleting, Draining, Failed, Idle, Speculative,
-        };
-        matches!(
-            (self, to),
-            (Speculative, Creating)
-                | (Creating, Idle | Failed)
-                | (Idle, Configuring | Deleting)
-                // Back to Idle only when binding was given up before the provider was called.
-                | (Configuring, Configured | Failed | Idle)
-                | (Configured, Draining)
-                | (Draining, Idle | Failed)
-                | (Deleting, Speculative | Failed)
-        )
-    }
-}
-
-impl fmt::Display for MachineState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use state::MachineState;
 
 /// What the provider calls the hardware.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -146,13 +70,13 @@ pub struct Machine {
     pub price_usd_per_hour: f64,
     /// The chance that the provider takes it away within an hour.
     pub interruption_probability: f64,
-    /// What it was bound for.
+    /// What it was bound for, or is being created for. Means nothing on an unbound machine in another state.
     pub assigned: Assignment,
     /// The need it is being drained for, when a preemption drains it.
     pub draining_for: Option<NeedKey>,
     /// Since when it is Idle, in Unix nanoseconds, if we know.
     pub idle_since_unix_nanos: Option<i64>,
-    /// Why it failed.
+    /// Why it failed; empty in every other state.
     pub last_error: Box<str>,
 }
 

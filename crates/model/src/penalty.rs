@@ -3,6 +3,19 @@
 //! Raw dollar amounts would give every workload a profile of its own and defeat aggregation. So dollars are
 //! rounded up to a power of two on a fixed ladder, and turned back into the upper bound where a number is
 //! needed: the engine errs on the side of safer, dearer capacity. The last rung, *pinned*, is infinite.
+//!
+//! A profile has two penalties, and they are different things. The *interruption* penalty is what it costs
+//! to interrupt the workload; it weighs into the price of machines that may be taken away. The *reclamation*
+//! penalty is what it costs to give up this very machine, with whatever the workload has built up on it.
+//!
+//! ```
+//! use bigfleet_model::penalty::PenaltyBucket;
+//! let bucket = PenaltyBucket::for_dollars(8_000.0).unwrap();
+//! assert_eq!(bucket.label(), "8192");
+//! assert_eq!(bucket.upper_bound_dollars(), 8_192.0);
+//! assert_eq!(PenaltyBucket::for_dollars(20_000_000.0), Ok(PenaltyBucket::PINNED));
+//! assert!(PenaltyBucket::for_dollars(f64::NAN).is_err());
+//! ```
 
 use std::fmt;
 
@@ -99,5 +112,82 @@ impl fmt::Display for PenaltyBucket {
 impl fmt::Debug for PenaltyBucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PenaltyBucket({})", self.label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ladder_has_28_rungs() {
+        let mut expected = vec![("unspecified".to_string(), 0.0), ("0".into(), 0.0), ("0.5".into(), 0.5)];
+        expected.extend((0..24).map(|power| ((1_u32 << power).to_string(), f64::from(1_u32 << power))));
+        expected.push(("pinned".into(), f64::INFINITY));
+        assert_eq!(PenaltyBucket::COUNT, expected.len());
+
+        let rungs: Vec<PenaltyBucket> = PenaltyBucket::all().collect();
+        assert_eq!(rungs.len(), 28);
+        assert!(rungs.is_sorted());
+        for ((number, bucket), (label, bound)) in (0..).zip(rungs).zip(expected) {
+            assert_eq!(PenaltyBucket::from_wire(number), Ok(bucket));
+            assert_eq!((bucket.to_wire(), bucket.ordinal()), (number, number as usize));
+            assert_eq!(bucket.upper_bound_dollars(), bound);
+            assert_eq!(bucket.label(), label);
+            assert_eq!(bucket.to_string(), label);
+            assert_eq!(format!("{bucket:?}"), format!("PenaltyBucket({label})"));
+        }
+        assert_eq!(PenaltyBucket::default(), PenaltyBucket::UNSPECIFIED);
+    }
+
+    #[test]
+    fn named_rungs_have_their_wire_numbers() {
+        for (bucket, number) in [
+            (PenaltyBucket::UNSPECIFIED, 0),
+            (PenaltyBucket::ZERO, 1),
+            (PenaltyBucket::HALF_DOLLAR, 2),
+            (PenaltyBucket::ONE_DOLLAR, 3),
+            (PenaltyBucket::PINNED, 27),
+        ] {
+            assert_eq!(bucket.to_wire(), number);
+        }
+    }
+
+    #[test]
+    fn unknown_numbers_are_refused() {
+        for number in [i32::MIN, -1, 28, 255, 256, 283, i32::MAX] {
+            assert_eq!(PenaltyBucket::from_wire(number), Err(PenaltyError::UnknownBucket(number)));
+        }
+    }
+
+    #[test]
+    fn dollars_round_up() {
+        for (dollars, label) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (f64::MIN_POSITIVE, "0.5"),
+            (0.5, "0.5"),
+            (0.51, "1"),
+            (1.0, "1"),
+            (1.01, "2"),
+            (8_000.0, "8192"),
+            (8_192.0, "8192"),
+            (8_192.000_001, "16384"),
+            (8_388_608.0, "8388608"),
+            (8_388_608.01, "pinned"),
+            (20_000_000.0, "pinned"),
+            (f64::MAX, "pinned"),
+            (f64::INFINITY, "pinned"),
+        ] {
+            assert_eq!(PenaltyBucket::for_dollars(dollars).unwrap().label(), label, "{dollars}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_of_dollars_is_refused() {
+        for dollars in [-f64::MIN_POSITIVE, -1.0, f64::NEG_INFINITY, f64::NAN] {
+            let error = PenaltyBucket::for_dollars(dollars).unwrap_err();
+            assert!(matches!(error, PenaltyError::NotDollars(d) if d.total_cmp(&dollars).is_eq()));
+        }
     }
 }

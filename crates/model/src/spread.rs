@@ -1,6 +1,22 @@
 //! Topology spread: how evenly a need's machines must lie over domains.
+//!
+//! A domain is a value of the constraint's key, such as one zone. Only a strict constraint binds the engine;
+//! the others are part of a profile's identity and nothing else.
+//!
+//! ```
+//! use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
+//!
+//! let spread = TopologySpread::new("topology.kubernetes.io/zone", 2, WhenUnsatisfiable::DoNotSchedule);
+//! assert!(spread.is_strict());
+//! assert_eq!(spread.headroom(), 1, "a domain one machine ahead of the emptiest may still take another");
+//! ```
 
 use std::fmt;
+
+use thiserror::Error;
+
+use crate::profile::FINGERPRINT_SEPARATORS;
+use crate::text::Quoted;
 
 /// What to do when an even spread is not to be had. The discriminants are the wire numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,6 +56,17 @@ impl WhenUnsatisfiable {
     }
 }
 
+/// Why a spread constraint was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SpreadError {
+    /// A constraint without a key.
+    #[error("a topology spread has an empty key; name the label whose values are the domains")]
+    EmptyKey,
+    /// A character that the fingerprint text uses as a separator: two different profiles would read alike.
+    #[error("topology spread: key {} contains one of , ; : | which no label may; correct the spelling", Quoted(.0))]
+    Separator(String),
+}
+
 /// One spread constraint. Orders by key, skew, mode.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopologySpread {
@@ -55,6 +82,17 @@ impl TopologySpread {
     /// A spread constraint.
     pub fn new(key: impl Into<Box<str>>, max_skew: i32, when: WhenUnsatisfiable) -> Self {
         Self { key: key.into(), max_skew, when }
+    }
+
+    /// Checks what the border must refuse: an empty key, and a key that would make the fingerprint ambiguous.
+    pub fn validate(&self) -> Result<(), SpreadError> {
+        if self.key.is_empty() {
+            return Err(SpreadError::EmptyKey);
+        }
+        if self.key.contains(FINGERPRINT_SEPARATORS) {
+            return Err(SpreadError::Separator(self.key.to_string()));
+        }
+        Ok(())
     }
 
     /// Whether the engine must enforce it.
@@ -77,5 +115,60 @@ impl fmt::Display for TopologySpread {
 impl fmt::Debug for TopologySpread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WhenUnsatisfiable::{DoNotSchedule, ScheduleAnyway, Unspecified};
+    use super::*;
+
+    #[test]
+    fn an_unknown_mode_is_unspecified() {
+        for (number, mode) in [
+            (0, Unspecified),
+            (1, DoNotSchedule),
+            (2, ScheduleAnyway),
+            (3, Unspecified),
+            (-1, Unspecified),
+            (i32::MAX, Unspecified),
+        ] {
+            assert_eq!(WhenUnsatisfiable::from_wire(number), mode, "{number}");
+        }
+        assert_eq!([Unspecified, DoNotSchedule, ScheduleAnyway].map(WhenUnsatisfiable::to_wire), [0, 1, 2]);
+    }
+
+    #[test]
+    fn only_do_not_schedule_is_strict() {
+        for (mode, strict) in [(Unspecified, false), (DoNotSchedule, true), (ScheduleAnyway, false)] {
+            assert_eq!(TopologySpread::new("zone", 1, mode).is_strict(), strict);
+        }
+    }
+
+    #[test]
+    fn skew_below_one_counts_as_one() {
+        for (skew, headroom) in [(i32::MIN, 0), (-1, 0), (0, 0), (1, 0), (2, 1), (i32::MAX, 2_147_483_646)] {
+            assert_eq!(TopologySpread::new("zone", skew, DoNotSchedule).headroom(), headroom, "{skew}");
+        }
+        let spread = TopologySpread::new("zone", 0, DoNotSchedule);
+        assert_eq!(spread.to_string(), "spread over zone within 1 (DoNotSchedule)");
+    }
+
+    #[test]
+    fn keys_that_would_blur_the_fingerprint_are_refused() {
+        let check = |key: &str| TopologySpread::new(key, 1, DoNotSchedule).validate();
+        assert_eq!(check("topology.kubernetes.io/zone"), Ok(()));
+        assert_eq!(check(""), Err(SpreadError::EmptyKey));
+        for key in ["a,b", "a;b", "a:1:1;b", "|"] {
+            assert_eq!(check(key), Err(SpreadError::Separator(key.into())));
+        }
+    }
+
+    #[test]
+    fn constraints_order_by_key_then_skew_then_mode() {
+        let order = [("a", 9, 2), ("b", -1, 2), ("b", 1, 0), ("b", 1, 1), ("b", 2, 0)];
+        let order =
+            order.map(|(key, skew, when)| TopologySpread::new(key, skew, WhenUnsatisfiable::from_wire(when)));
+        assert!(order.is_sorted());
     }
 }

@@ -3,6 +3,16 @@
 //! The stamp travels to the provider as opaque metadata and comes back in every listing. So a shard that
 //! lost its memory still knows what each bound machine is worth and to whom. Each key is read alone: one
 //! that is missing, unknown or damaged says nothing about the others.
+//!
+//! ```
+//! use bigfleet_model::stamp::{Assignment, PRIORITY_KEY, RECLAMATION_KEY};
+//!
+//! let mut assigned = Assignment::default();
+//! let problems = assigned.decode([(PRIORITY_KEY, "many"), (RECLAMATION_KEY, "+Inf"), ("rack", "7")]);
+//! assert_eq!((assigned.priority, assigned.reclamation_penalty_usd), (0, f64::INFINITY));
+//! assert_eq!(problems.len(), 1);
+//! assert!(problems[0].to_string().contains(r#"is "many", which is not a 32-bit number"#));
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,6 +118,7 @@ fn dollars_text(dollars: f64) -> String {
     if dollars == f64::INFINITY { "+Inf".into() } else { format!("{dollars}") }
 }
 
+/// Any decimal spelling, or infinity. A number too large for 64 bits reads as infinite, which is the safe side.
 fn read_dollars(text: &str, field: &mut f64) -> Option<()> {
     let dollars: f64 = text.parse().ok()?;
     if dollars.is_nan() || dollars < 0.0 {
@@ -115,4 +126,109 @@ fn read_dollars(text: &str, field: &mut f64) -> Option<()> {
     }
     *field = dollars;
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(key: &str, value: &str) -> (Assignment, Vec<StampProblem>) {
+        let mut assigned = Assignment::default();
+        let problems = assigned.decode([(key, value)]);
+        (assigned, problems)
+    }
+
+    #[test]
+    fn the_stamp_is_written_in_this_form() {
+        let assigned = Assignment {
+            cluster: "shop".into(),
+            priority: -5,
+            interruption_penalty_usd: 0.5,
+            reclamation_penalty_usd: f64::INFINITY,
+            fingerprint: "p=-5|…".into(),
+            group: "gang\u{0}7".into(),
+        };
+        let written: Vec<(String, String)> = assigned.encode().into_iter().collect();
+        let expected = [
+            ("bigfleet.lucy.sh/assigned-group", "gang\u{0}7"),
+            ("bigfleet.lucy.sh/assigned-interruption-penalty-dollars", "0.5"),
+            ("bigfleet.lucy.sh/assigned-need-fingerprint", "p=-5|…"),
+            ("bigfleet.lucy.sh/assigned-priority", "-5"),
+            ("bigfleet.lucy.sh/assigned-reclamation-penalty-dollars", "+Inf"),
+        ];
+        assert_eq!(written, expected.map(|(key, value)| (key.to_string(), value.to_string())));
+        assert!(!Assignment::default().encode().contains_key(GROUP_KEY), "no gang, no key");
+    }
+
+    #[test]
+    fn priorities_are_32_bit_numbers() {
+        for (text, priority) in
+            [("0", 0), ("-5", -5), ("+7", 7), ("007", 7), ("2147483647", i32::MAX), ("-2147483648", i32::MIN)]
+        {
+            let (assigned, problems) = decoded(PRIORITY_KEY, text);
+            assert_eq!(
+                (assigned, problems),
+                (Assignment { priority, ..Assignment::default() }, vec![]),
+                "{text}"
+            );
+        }
+        for text in ["", " 1", "1 ", "1.0", "1e3", "0x1", "2147483648", "-2147483649", "one", "\u{0}"] {
+            let problem = StampProblem { key: PRIORITY_KEY, value: text.into(), expected: "a 32-bit number" };
+            assert_eq!(decoded(PRIORITY_KEY, text), (Assignment::default(), vec![problem]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn dollars_are_decimal_or_infinite() {
+        for (text, dollars) in [
+            ("0", 0.0),
+            ("-0", 0.0),
+            ("0.5", 0.5),
+            (".5", 0.5),
+            ("8388608", 8_388_608.0),
+            ("8.388608e+06", 8_388_608.0),
+            ("1e-3", 0.001),
+            ("1E3", 1_000.0),
+            ("+2", 2.0),
+            ("+Inf", f64::INFINITY),
+            ("Inf", f64::INFINITY),
+            ("inf", f64::INFINITY),
+            ("+inf", f64::INFINITY),
+            ("infinity", f64::INFINITY),
+            ("1e400", f64::INFINITY),
+        ] {
+            let (assigned, problems) = decoded(INTERRUPTION_KEY, text);
+            assert_eq!((assigned.interruption_penalty_usd, problems), (dollars, vec![]), "{text}");
+            let (assigned, problems) = decoded(RECLAMATION_KEY, text);
+            assert_eq!((assigned.reclamation_penalty_usd, problems), (dollars, vec![]), "{text}");
+        }
+        for text in
+            ["", " 1", "1 ", "$1", "1,5", "-1", "-Inf", "-1e-300", "NaN", "nan", "1e", "0x10", "1_000"]
+        {
+            for key in [INTERRUPTION_KEY, RECLAMATION_KEY] {
+                let problem = StampProblem { key, value: text.into(), expected: DOLLARS };
+                assert_eq!(decoded(key, text), (Assignment::default(), vec![problem]), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_fingerprint_and_a_group() {
+        for text in ["", "plain", "a\u{0}b", "|;:,", "\u{1b}"] {
+            let (assigned, problems) = decoded(FINGERPRINT_KEY, text);
+            assert_eq!((&*assigned.fingerprint, problems.len()), (text, 0));
+            let (assigned, problems) = decoded(GROUP_KEY, text);
+            assert_eq!((&*assigned.group, problems.len()), (text, 0));
+        }
+    }
+
+    #[test]
+    fn a_problem_says_what_was_found_and_what_happens() {
+        let (_, problems) = decoded(PRIORITY_KEY, "high");
+        assert_eq!(
+            problems[0].to_string(),
+            "machine metadata bigfleet.lucy.sh/assigned-priority is \"high\", which is not a 32-bit number; \
+             the stamp is ignored"
+        );
+    }
 }

@@ -29,3 +29,26 @@ impl fmt::Display for Quoted<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_escaped_and_cut() {
+        for (text, shown) in [
+            ("", r#""""#),
+            ("plain", r#""plain""#),
+            ("a\"b", r#""a\"b""#),
+            ("\u{1b}[31m", r#""\u{1b}[31m""#),
+            ("\n\t\0", r#""\n\t\0""#),
+            ("é", r#""é""#),
+        ] {
+            assert_eq!(Quoted(text).to_string(), shown);
+        }
+        let at_the_limit = "é".repeat(SHOWN_CHARS);
+        assert_eq!(Quoted(&at_the_limit).to_string(), format!("\"{at_the_limit}\""));
+        let above = "é".repeat(SHOWN_CHARS + 1);
+        assert_eq!(Quoted(&above).to_string(), format!("\"{at_the_limit}…\" (162 bytes)"));
+    }
+}
