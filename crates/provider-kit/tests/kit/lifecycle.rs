@@ -1,14 +1,14 @@
 //! What a record carries in each state, failures, and what the provider says of its own accord.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::convert::machine::Received;
 use bigfleet_proto::v1alpha1::ConfigureRequest;
-use bigfleet_provider_kit::{Offering, UpdateError};
+use bigfleet_provider_kit::{Offering, Store, UpdateError};
 use tonic::Code;
 
-use crate::cloud::{FREE, World, operation};
+use crate::cloud::{Cloud, FREE, World, operation};
 
 fn metadata() -> BTreeMap<String, String> {
     let pairs =
@@ -136,21 +136,28 @@ async fn code_that_panics_fails_its_machine_and_nothing_else() {
 
 #[tokio::test]
 async fn sixteen_equal_calls_are_one_operation() {
-    let world = World::new(1).await;
-    world.cloud.hold();
-    let calls: Vec<_> = (0..16).map(|_| world.create("m-0", FREE)).collect();
-    let mut ids = std::collections::BTreeSet::new();
-    let mut tasks = Vec::new();
-    for call in calls {
-        tasks.push(call);
+    let folder = tempfile::tempdir().unwrap();
+    // On a disk the calls really overlap: each waits for the commit.
+    for store in [Store::memory(), Store::file(folder.path().join("store"))] {
+        let world = World::with(Cloud::of(1), store).await;
+        world.cloud.hold();
+        let answers = join_all((0..16).map(|_| world.create("m-0", FREE)).collect()).await;
+        let ids: BTreeSet<&str> = answers.iter().map(operation).collect();
+        assert_eq!((answers.len(), ids.len()), (16, 1));
+        world.cloud.release();
+        world.reach("m-0", MachineState::Idle).await;
+        assert_eq!(world.cloud.mood().calls, ["Create m-0"]);
     }
-    for answer in join_all(tasks).await {
-        ids.insert(operation(&answer).to_string());
-    }
-    assert_eq!(ids.len(), 1);
-    world.cloud.release();
-    world.reach("m-0", MachineState::Idle).await;
-    assert_eq!(world.cloud.mood().calls, ["Create m-0"]);
+}
+
+#[tokio::test]
+async fn sixteen_tokens_at_once_pass_in_rising_order_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(Cloud::of(1), Store::file(folder.path().join("store"))).await;
+    let answers = join_all((0..16).map(|_| world.create("m-0", ("s", 1, 1))).collect()).await;
+    let passed = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!(passed, 1, "one token is one call: {answers:?}");
+    assert!(answers.iter().all(|answer| answer.is_ok() || *answer == Err(Code::FailedPrecondition)));
 }
 
 /// Polls all of them in turn until each is done.
@@ -231,4 +238,26 @@ async fn an_outcome_that_comes_after_the_machine_was_lost_is_dropped() {
     assert!(
         world.provider.handle().scrape().contains(r#"transitions_total{kind="Create",outcome="late"} 1"#)
     );
+}
+
+#[tokio::test]
+async fn an_outcome_of_an_earlier_operation_does_not_end_a_later_one() {
+    let world = World::new(1).await;
+    world.cloud.hold();
+    world.cloud.mood().failures.insert("Create m-0".into(), "the first attempt is lost".into());
+    world.create("m-0", FREE).await.unwrap();
+    while world.cloud.mood().calls.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.cloud.mood().failures.clear();
+    let withdrawn =
+        |machine: &mut bigfleet_provider_kit::Machine| machine.state = MachineState::Speculative.to_wire();
+    world.provider.handle().update("m-0", withdrawn).await.unwrap();
+    world.create("m-0", FREE).await.unwrap();
+    while world.cloud.mood().calls.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    world.cloud.release();
+    world.provider.handle().stop(std::time::Duration::from_secs(1)).await;
+    assert_eq!(world.get("m-0").await.unwrap().state, MachineState::Idle.to_wire());
 }
