@@ -1,0 +1,8 @@
+//! Compiles the admin API's proto file with a compiler written in Rust, so that nobody needs `protoc`.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let descriptors = protox::compile(["bigfleet/sim/v1/admin.proto"], ["proto"])?;
+    tonic_prost_build::configure().btree_map(".").compile_fds(descriptors)?;
+    println!("cargo::rerun-if-changed=proto");
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! From flags to a cloud: reads files, checks everything, and says what will be simulated.
+
+use std::fmt::Write as _;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use bigfleet_provider_kit::{Store, TlsFiles};
+use thiserror::Error;
+
+use super::Args;
+use crate::admin::is_private;
+use crate::catalogue;
+use crate::event::EventLog;
+use crate::fault::{FaultError, KINDS, Line};
+use crate::inventory::{FAULT_SLOTS, Inventory};
+use crate::models::{Models, SettingError, describe};
+use crate::scenario::{Problems, Scenario};
+use crate::sim::Config;
+
+/// Machines of a test binary if nobody says how many.
+const SEED_COUNT: usize = 100;
+/// The most slots a cloud may have.
+const MACHINES_LIMIT: usize = 5_000_000;
+
+/// Why flags or files make no sense.
+#[derive(Debug, Error)]
+pub enum UsageError {
+    /// Not an address.
+    #[error("{flag}: {text:?} is no address ({reason}); write HOST:PORT")]
+    Address {
+        /// Which flag.
+        flag: &'static str,
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The admin API is not for everybody.
+    #[error(
+        "--admin: {0} can be reached from other machines; the admin API breaks things on purpose, use 127.0.0.1"
+    )]
+    PublicAdmin(SocketAddr),
+    /// A file cannot be read or written.
+    #[error("{flag}: {}: {source}", .path.display())]
+    File {
+        /// Which flag.
+        flag: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A setting is no good.
+    #[error("{0}")]
+    Setting(#[from] SettingError),
+    /// A fault is no good.
+    #[error("--fault: {0}")]
+    Fault(#[from] FaultError),
+    /// A scenario is no good.
+    #[error("--scenario: the file has problems\n{0}")]
+    Scenario(#[from] Problems),
+    /// Something else.
+    #[error("{0}")]
+    Flag(String),
+}
+
+/// Everything that flags and files say.
+pub(super) struct Plan {
+    pub(super) config: Config,
+    pub(super) store: Store,
+    pub(super) log: EventLog,
+    pub(super) grpc: SocketAddr,
+    pub(super) http: Option<SocketAddr>,
+    pub(super) admin: Option<SocketAddr>,
+    pub(super) tls: Option<TlsFiles>,
+}
+
+pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
+    let test = is_test_binary(args);
+    let grpc = address("--addr", &args.addr)?;
+    let http = optional("--http", args.http.as_deref(), if test { "127.0.0.1:0" } else { "127.0.0.1:9090" })?;
+    let admin = optional("--admin", args.admin.as_deref(), if test { "none" } else { "127.0.0.1:9001" })?;
+    if let Some(public) = admin.filter(|address| !is_private(address)) {
+        return Err(UsageError::PublicAdmin(public));
+    }
+    let config = config(args)?;
+    let store = match &args.state {
+        None => Store::memory(),
+        Some(path) => {
+            check_folder(path)?;
+            Store::file(path)
+        }
+    };
+    let log = match &args.events {
+        None => EventLog::default(),
+        Some(path) => {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let file =
+                file.map_err(|source| UsageError::File { flag: "--events", path: path.clone(), source })?;
+            EventLog::writing_to(Box::new(file))
+        }
+    };
+    Ok(Plan { config, store, log, grpc, http, admin, tls: super::tls_files(args) })
+}
+
+fn is_test_binary(args: &Args) -> bool {
+    args.use_fake_backend || args.seed_count.is_some()
+}
+
+fn config(args: &Args) -> Result<Config, UsageError> {
+    let test = is_test_binary(args);
+    let mut models = match (&args.models, test) {
+        (Some(path), _) => Models::from_json(&read("--models", path)?)?,
+        (None, true) => Models::for_test_suites(),
+        (None, false) => Models::default(),
+    };
+    for setting in &args.settings {
+        models.set(setting)?;
+    }
+    let mut faults = args.faults.iter().map(|line| line.parse()).collect::<Result<Vec<Line>, _>>()?;
+    let mut seed = args.seed;
+    if let Some(path) = &args.scenario {
+        let scenario = Scenario::from_json(&read("--scenario", path)?)?;
+        seed = scenario.seed;
+        faults.extend(scenario.faults);
+    }
+    if args.provider.is_empty() || args.provider.len() > 200 {
+        return Err(UsageError::Flag("--provider: a name has 1 to 200 bytes".into()));
+    }
+    if args.zones.iter().any(String::is_empty) {
+        return Err(UsageError::Flag("--zones: a zone has no name; write zone-a,zone-b".into()));
+    }
+    let count = if test { args.seed_count.unwrap_or(SEED_COUNT) } else { args.machines };
+    if count > MACHINES_LIMIT {
+        return Err(UsageError::Flag(format!("{count} machines are too many; at most {MACHINES_LIMIT}")));
+    }
+    let inventory = if test {
+        Inventory::TestMachines(count)
+    } else {
+        Inventory::Fleet { machines: count, zones: args.zones.clone() }
+    };
+    Ok(Config { name: args.provider.clone(), seed, inventory, models, faults })
+}
+
+fn read(flag: &'static str, path: &Path) -> Result<String, UsageError> {
+    std::fs::read_to_string(path).map_err(|source| UsageError::File { flag, path: path.into(), source })
+}
+
+/// The store makes its file but not the folder.
+fn check_folder(path: &Path) -> Result<(), UsageError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|source| UsageError::File {
+        flag: "--state",
+        path: folder.into(),
+        source,
+    })
+}
+
+fn optional(
+    flag: &'static str,
+    given: Option<&str>,
+    default: &str,
+) -> Result<Option<SocketAddr>, UsageError> {
+    match given.unwrap_or(default) {
+        "none" => Ok(None),
+        text => address(flag, text).map(Some),
+    }
+}
+
+/// HOST:PORT; without a host, loopback.
+fn address(flag: &'static str, text: &str) -> Result<SocketAddr, UsageError> {
+    let wrong = |reason: String| UsageError::Address { flag, text: text.into(), reason };
+    let full = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_string() };
+    let mut found: Vec<SocketAddr> =
+        full.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
+    found.sort_by_key(|address| !address.is_ipv4());
+    found.first().copied().ok_or_else(|| wrong("the host has no address".into()))
+}
+
+/// What is said at the start.
+pub(super) fn banner(args: &Args, config: &Config) -> String {
+    let mut text =
+        String::from("SIMULATED CLOUD: no machine of this provider exists, and no price is a real one.\n");
+    let what = match &config.inventory {
+        Inventory::TestMachines(count) => format!("{count} test machines and {FAULT_SLOTS} that fail"),
+        Inventory::Fleet { machines, zones } => format!("{machines} slots in {}", zones.join(", ")),
+    };
+    let state = args
+        .state
+        .as_ref()
+        .map_or("in memory, forgotten at the end".into(), |path| path.display().to_string());
+    let _ = writeln!(
+        text,
+        "provider {}: {what}; seed {}, clock x{}, state {state}",
+        config.name, config.seed, args.clock
+    );
+    let _ = write!(text, "models:\n{}", describe(&config.models));
+    for line in &config.faults {
+        let _ = writeln!(text, "fault: {line}");
+    }
+    text.push_str("lies and faults: off unless added; see --print-defaults");
+    text
+}
+
+/// Everything with its default.
+pub(super) fn defaults(args: &Args) -> Result<String, UsageError> {
+    let config = config(args)?;
+    let mut text = String::from("Models of the simulated cloud (change with --set NAME=VALUE):\n");
+    text.push_str(&describe(&config.models));
+    text.push_str("\nFaults and lies, all off by default (add with --fault LINE or the admin API):\n");
+    for info in &KINDS {
+        let _ = writeln!(text, "  {}\n      {}", info.usage(), info.help);
+    }
+    let _ = writeln!(text, "\nInstance types and prices, made up, as of {}:", catalogue::AS_OF);
+    for kind in &catalogue::CATALOGUE {
+        let _ = writeln!(
+            text,
+            "  {:<10} {:>4} cpus {:>5} GiB {:>2} gpus  {:>8.3} USD/h on demand",
+            kind.name, kind.cpus, kind.memory_gib, kind.gpus, kind.usd_per_hour
+        );
+    }
+    Ok(text)
+}

@@ -1,0 +1,64 @@
+//! Slots that are made to fail come last in every listing.
+//!
+//! A suite that takes the first free slot it sees should get one that works; one that looks for a slot with the
+//! fault label finds it all the same. The wire promises no order, and a capped listing may choose.
+
+use std::collections::BTreeSet;
+
+use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
+use bigfleet_proto::v1alpha1::{
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
+    MachineRef, TransitionAck,
+};
+use tonic::{Request, Response, Status};
+
+use crate::inventory::{FAULT_LABEL, FAULT_SLOTS};
+
+/// A service with its fault slots at the end of every listing.
+#[derive(Clone)]
+pub struct FaultsLast<S>(pub(crate) S);
+
+#[tonic::async_trait]
+impl<S: CapacityProvider> CapacityProvider for FaultsLast<S> {
+    async fn create(&self, request: Request<CreateRequest>) -> Result<Response<TransitionAck>, Status> {
+        self.0.create(request).await
+    }
+
+    async fn configure(&self, request: Request<ConfigureRequest>) -> Result<Response<TransitionAck>, Status> {
+        self.0.configure(request).await
+    }
+
+    async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<TransitionAck>, Status> {
+        self.0.drain(request).await
+    }
+
+    async fn delete(&self, request: Request<DeleteRequest>) -> Result<Response<TransitionAck>, Status> {
+        self.0.delete(request).await
+    }
+
+    async fn get(&self, request: Request<MachineRef>) -> Result<Response<Machine>, Status> {
+        self.0.get(request).await
+    }
+
+    async fn list(&self, request: Request<ListFilter>) -> Result<Response<MachineList>, Status> {
+        let filter = request.get_ref().clone();
+        let mut answer = self.0.list(request).await?;
+        let list = answer.get_mut();
+        list.machines.sort_by_key(is_broken);
+        let cap = filter.max_results.max(0) as usize;
+        if cap > 0 && list.machines.last().is_some_and(is_broken) {
+            let works = list.machines.iter().filter(|machine| !is_broken(machine)).count();
+            let missing = ListFilter { max_results: (cap - works + FAULT_SLOTS) as i32, ..filter };
+            let more = self.0.list(Request::new(missing)).await?.into_inner().machines;
+            let known: BTreeSet<String> = list.machines.iter().map(|machine| machine.id.clone()).collect();
+            list.machines.extend(more.into_iter().filter(|machine| !known.contains(&machine.id)));
+            list.machines.sort_by_key(is_broken);
+            list.machines.truncate(cap);
+        }
+        Ok(answer)
+    }
+}
+
+fn is_broken(machine: &Machine) -> bool {
+    machine.labels.contains_key(FAULT_LABEL)
+}
