@@ -58,7 +58,7 @@ async fn table_of_defects() {
 }
 
 async fn examine_all(only: impl Fn(Defect) -> Vec<&'static str>) -> Vec<(Defect, Report)> {
-    let gate = Arc::new(Semaphore::new(4));
+    let gate = Arc::new(Semaphore::new(16));
     let mut tasks = JoinSet::new();
     for (defect, _) in provider::expected::FOUND_BY {
         let (gate, only) = (gate.clone(), only(*defect));

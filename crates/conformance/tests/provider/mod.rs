@@ -100,10 +100,12 @@ impl Provider {
 
     fn end_later(&self, call: &Call) {
         let (provider, id, kind) = (self.clone(), call.id.clone(), call.kind);
-        let (generation, creates) = (self.world().generation, self.world().creates);
-        if kind == Kind::Create && creates % 40 == 39 && self.world().has(Defect::LosesMovesUnderLoad) {
+        let world = self.world();
+        let (generation, creates) = (world.generation, world.creates);
+        if kind == Kind::Create && creates % 40 == 39 && world.has(Defect::LosesMovesUnderLoad) {
             return;
         }
+        drop(world);
         // Between 6 and 14 ms, not the same for all: moves end in another order than they began.
         let latency = 6 + (creates as u64 * 7 + id.len() as u64) % 9;
         tokio::spawn(async move {
