@@ -13,6 +13,7 @@ use crate::decide;
 
 /// The smallest scenario the steps can reach that still fails. The one given must fail.
 pub fn shrink(scenario: Scenario, mut still_fails: impl FnMut(&Scenario) -> bool) -> Scenario {
+    assert!(still_fails(&scenario), "only what fails can be shrunk");
     let mut smallest = scenario;
     loop {
         let before = smallest.clone();

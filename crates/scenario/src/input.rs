@@ -20,6 +20,7 @@
 //! ```
 
 mod error;
+mod layout;
 mod lines;
 mod parse;
 mod rows;

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-
-use serde::Serialize;
+use std::num::NonZeroU64;
 
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{Machine, MachineState};
@@ -12,6 +11,7 @@ use bigfleet_model::requirement::{Operator, Requirement};
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
 
+use super::layout::{Layout, Object};
 use super::rows::{
     Amount, Dollars, DrainingFor, MachineRow, NeedRow, Pairs, Phase2, Release, RequirementRow, SpreadRow,
     Text, Weights,
@@ -23,17 +23,17 @@ use crate::{Answer, CycleOptions, Scenario};
 /// What a file cannot say is lost: the host of a machine, and a stamp on a bound machine that names another
 /// cluster than the machine does. No decision looks at either. Everything else reads back as it was.
 pub fn write(out: &mut impl Write, scenario: &Scenario) -> io::Result<()> {
-    input(out, scenario, &Layout::PAGE)?;
+    input(out, &Layout::PAGE, scenario)?;
     out.write_all(b"\n")
 }
 
 /// Writes `{"name": …, "input": …}` on one line.
 pub fn write_line(out: &mut impl Write, name: &str, scenario: &Scenario) -> io::Result<()> {
-    out.write_all(b"{\"name\":")?;
-    json(out, &name)?;
-    out.write_all(b",\"input\":")?;
-    input(out, scenario, &Layout::LINE)?;
-    out.write_all(b"}\n")
+    let mut line = Object::begin(out, &Layout::LINE)?;
+    line.field("name", &name)?;
+    input(line.place("input")?, &Layout::LINE, scenario)?;
+    line.end()?;
+    out.write_all(b"\n")
 }
 
 /// Writes a vector file: a name, a sentence, the input and the answer to expect.
@@ -44,42 +44,25 @@ pub fn write_vector(
     scenario: &Scenario,
     expect: &Answer,
 ) -> io::Result<()> {
-    out.write_all(b"{\n  \"name\": ")?;
-    json(out, &name)?;
-    out.write_all(b",\n  \"what\": ")?;
-    json(out, &what)?;
-    out.write_all(b",\n  \"input\": ")?;
-    input(out, scenario, &Layout::VECTOR)?;
-    out.write_all(b",\n  \"expect\": ")?;
-    answer(out, expect, &Layout::VECTOR)?;
-    out.write_all(b"\n}\n")
+    let mut file = Object::begin(out, &Layout::PAGE)?;
+    file.field("name", &name)?;
+    file.field("what", &what)?;
+    input(file.place("input")?, &Layout::NESTED, scenario)?;
+    answer(file.place("expect")?, &Layout::NESTED, expect)?;
+    file.end()?;
+    out.write_all(b"\n")
 }
 
-/// What stands before a field, before a row, and before a closing bracket.
-struct Layout {
-    field: &'static str,
-    row: &'static str,
-    end_rows: &'static str,
-    end: &'static str,
-}
-
-impl Layout {
-    const LINE: Self = Self { field: "", row: "", end_rows: "", end: "" };
-    const PAGE: Self = Self { field: "\n  ", row: "\n    ", end_rows: "\n  ", end: "\n" };
-    const VECTOR: Self = Self { field: "\n    ", row: "\n      ", end_rows: "\n    ", end: "\n  " };
-}
-
-fn input(out: &mut impl Write, scenario: &Scenario, layout: &Layout) -> io::Result<()> {
+fn input(out: &mut impl Write, layout: &Layout, scenario: &Scenario) -> io::Result<()> {
     let CycleOptions { release, weights, estimated_drain_nanos, ready_clusters } = &scenario.options;
     let default = CycleOptions::default();
-    write!(out, "{{{}\"now_unix_nanos\": {}", layout.field, scenario.now_unix_nanos)?;
+    let mut input = Object::begin(out, layout)?;
+    input.field("now_unix_nanos", &scenario.now_unix_nanos)?;
     if *release != default.release {
-        let nanos = |hold: Option<std::num::NonZeroU64>| Some(hold.map_or(0, std::num::NonZeroU64::get));
-        let row = Release {
-            on_demand_hold_ns: nanos(release.on_demand_hold_nanos),
-            spot_hold_ns: nanos(release.spot_hold_nanos),
-        };
-        field(out, layout, "release_policy", &row)?;
+        let nanos = |hold: Option<NonZeroU64>| Some(hold.map_or(0, NonZeroU64::get));
+        let on_demand_hold_ns = nanos(release.on_demand_hold_nanos);
+        let spot_hold_ns = nanos(release.spot_hold_nanos);
+        input.field("release_policy", &Release { on_demand_hold_ns, spot_hold_ns })?;
     }
     if *weights != default.weights || *estimated_drain_nanos != default.estimated_drain_nanos {
         let weights = Weights {
@@ -88,51 +71,26 @@ fn input(out: &mut impl Write, scenario: &Scenario, layout: &Layout) -> io::Resu
             priority: Some(weights.priority),
             reclamation: Some(weights.reclamation),
         };
-        field(out, layout, "phase2", &Phase2 { estimated_drain_ns: Some(*estimated_drain_nanos), weights })?;
+        input.field("phase2", &Phase2 { estimated_drain_ns: Some(*estimated_drain_nanos), weights })?;
     }
     if let Some(ready) = ready_clusters {
-        field(out, layout, "ready_clusters", &ready.iter().map(|name| &**name).collect::<Vec<&str>>())?;
+        input.field("ready_clusters", &ready.iter().map(|name| &**name).collect::<Vec<&str>>())?;
     }
-    rows(out, layout, "machines", scenario.machines.iter().map(machine_row))?;
-    rows(out, layout, "needs", scenario.needs.iter().map(need_row))?;
-    write!(out, "{}}}", layout.end)
+    input.rows("machines", scenario.machines.iter().map(machine_row))?;
+    input.rows("needs", scenario.needs.iter().map(need_row))?;
+    input.end()
 }
 
-fn answer(out: &mut impl Write, expect: &Answer, layout: &Layout) -> io::Result<()> {
-    write!(out, "{{{}\"claims\": ", layout.field)?;
-    json(out, &expect.claims)?;
-    rows(out, layout, "actions", &expect.actions)?;
-    rows(out, layout, "deficits", &expect.deficits)?;
-    rows(out, layout, "domains", &expect.domains)?;
-    rows(out, layout, "normalized_needs", &expect.normalized_needs)?;
-    rows(out, layout, "reasons", &expect.reasons)?;
-    rows(out, layout, "unresolved", &expect.unresolved)?;
-    write!(out, "{}}}", layout.end)
-}
-
-fn field(out: &mut impl Write, layout: &Layout, name: &str, value: &impl Serialize) -> io::Result<()> {
-    write!(out, ",{}\"{name}\": ", layout.field)?;
-    json(out, value)
-}
-
-fn rows<T: Serialize>(
-    out: &mut impl Write,
-    layout: &Layout,
-    name: &str,
-    rows: impl IntoIterator<Item = T>,
-) -> io::Result<()> {
-    write!(out, ",{}\"{name}\": [", layout.field)?;
-    let mut first = true;
-    for row in rows {
-        write!(out, "{}{}", if first { "" } else { "," }, layout.row)?;
-        json(out, &row)?;
-        first = false;
-    }
-    write!(out, "{}]", if first { "" } else { layout.end_rows })
-}
-
-fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(out, value).map_err(io::Error::from)
+fn answer(out: &mut impl Write, layout: &Layout, expect: &Answer) -> io::Result<()> {
+    let mut answer = Object::begin(out, layout)?;
+    answer.rows("actions", &expect.actions)?;
+    answer.field("claims", &expect.claims)?;
+    answer.rows("deficits", &expect.deficits)?;
+    answer.rows("domains", &expect.domains)?;
+    answer.rows("normalized_needs", &expect.normalized_needs)?;
+    answer.rows("reasons", &expect.reasons)?;
+    answer.rows("unresolved", &expect.unresolved)?;
+    answer.end()
 }
 
 fn machine_row(machine: &Machine) -> MachineRow<'_> {
