@@ -19,7 +19,7 @@ use crate::clock::Clock;
 
 /// How many connections may be open; further ones wait in the system's queue.
 const CONNECTIONS: usize = 1024;
-/// How long a handshake may take.
+/// How long a caller may take to begin: the TLS handshake, or the first byte in plaintext.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused to accept, for example for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,7 +75,11 @@ async fn accept(
 async fn open(stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<Io> {
     stream.set_nodelay(true)?;
     Ok(match tls {
-        None => Io::Plain(stream),
+        None => {
+            // A caller speaks first in HTTP/2; one that says nothing must not keep a place.
+            stream.readable().await?;
+            Io::Plain(stream)
+        }
         Some(acceptor) => Io::Tls(Box::new(acceptor.accept(stream).await?)),
     })
 }

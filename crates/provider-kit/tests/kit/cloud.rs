@@ -22,6 +22,8 @@ pub(crate) struct Cloud {
     pub(crate) can_delete: bool,
     pub(crate) settings: Arc<Mutex<Mood>>,
     hold: watch::Sender<bool>,
+    /// Ends only the calls that are to fail.
+    pub(crate) fail_now: Arc<tokio::sync::Notify>,
 }
 
 /// What goes wrong, by call and machine, such as `Create m-1`.
@@ -36,7 +38,13 @@ pub(crate) struct Mood {
 
 impl Cloud {
     pub(crate) fn of(slots: usize) -> Self {
-        Self { slots, can_delete: true, settings: Arc::default(), hold: watch::Sender::new(false) }
+        Self {
+            slots,
+            can_delete: true,
+            settings: Arc::default(),
+            hold: watch::Sender::new(false),
+            fail_now: Arc::default(),
+        }
     }
 
     /// Nothing ends until [`Self::release`].
@@ -60,7 +68,10 @@ impl Cloud {
             (mood.failures.get(&call).cloned(), mood.panics)
         };
         let mut held = self.hold.subscribe();
-        let _ = held.wait_for(|held| !held).await;
+        tokio::select! {
+            _ = held.wait_for(|held| !held) => {}
+            () = self.fail_now.notified(), if failure.is_some() => {}
+        }
         assert!(!panics, "the mood is to panic");
         failure.map_or(Ok(()), |reason| Err(reason.into()))
     }

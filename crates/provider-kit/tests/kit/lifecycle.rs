@@ -257,6 +257,12 @@ async fn an_outcome_of_an_earlier_operation_does_not_end_a_later_one() {
     while world.cloud.mood().calls.len() < 2 {
         tokio::task::yield_now().await;
     }
+    world.cloud.fail_now.notify_one();
+    let late = r#"transitions_total{kind="Create",outcome="late"} 1"#;
+    while !world.provider.handle().scrape().contains(late) {
+        assert_eq!(world.get("m-0").await.unwrap().state, MachineState::Creating.to_wire());
+        tokio::task::yield_now().await;
+    }
     world.cloud.release();
     world.provider.handle().stop(std::time::Duration::from_secs(1)).await;
     assert_eq!(world.get("m-0").await.unwrap().state, MachineState::Idle.to_wire());

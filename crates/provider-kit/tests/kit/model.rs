@@ -143,7 +143,7 @@ async fn play(seed: u64, answers: &mut BTreeMap<String, usize>) {
             1..4 => complete(&world, &mut model, &mut dice).await,
             _ => {
                 let (kind, machine) = (dice.roll(4), dice.of(&MACHINES));
-                let token = (dice.of(&SHARDS), dice.roll(4) as i64 - 1, dice.roll(6) as i64 - 1);
+                let token = (dice.of(&SHARDS), dice.of(&[-1, 0, 1, 2]), dice.of(&[-1, 0, 1, 2, 3, 4]));
                 let cluster = format!("c-{step}");
                 let expected = model.expect(kind, machine, token);
                 let answer = call(&world, kind, machine, &cluster, token).await;
