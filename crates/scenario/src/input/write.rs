@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
+use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::{Need, NeedKey};
@@ -104,7 +105,9 @@ fn machine_row(machine: &Machine) -> MachineRow<'_> {
         assigned_need: None,
         assigned_priority: stamp.priority,
         assigned_reclamation_penalty: Dollars(stamp.reclamation_penalty_usd),
-        capacity_type: some(machine.capacity_type.name()),
+        capacity_type: Some(machine.capacity_type)
+            .filter(|kind| *kind != CapacityType::Unspecified)
+            .map(|kind| Text::from(kind.name())),
         cluster: some(&machine.cluster),
         draining_for: machine.draining_for.as_ref().map(draining_for),
         id: Text::from(&*machine.id),
