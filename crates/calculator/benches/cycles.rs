@@ -17,7 +17,7 @@ fn main() {
         let options = engine_options(&scenario.options);
         let mut best = std::collections::BTreeMap::new();
         let mut total = u128::MAX;
-        for _ in 0..25 {
+        for _ in 0..std::env::var("N").map_or(7, |n| n.parse().unwrap()) {
             fleet.forget_cache();
             let start = Instant::now();
             let mut last = start;

@@ -55,10 +55,6 @@ impl Interest {
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
-
-    pub(crate) fn domains(&self) -> &[Sym] {
-        &self.domains
-    }
 }
 
 /// The classes of the fleet under one interest.
@@ -101,13 +97,29 @@ impl Classes {
     /// Puts every kind the vocabulary knows into its class.
     pub(crate) fn extend(&mut self, vocab: &Vocabulary) {
         self.widen(vocab);
+        // Where each key stands, by its number, so that one pass over a kind's labels finds all values.
+        let mut places = vec![NONE; self.keys.iter().map(|(key, _)| *key as usize + 1).max().unwrap_or(0)];
+        (0..).zip(&self.keys).for_each(|(place, (key, _))| places[*key as usize] = place);
+        let domain_places: Vec<usize> =
+            self.domains.iter().map(|key| places[*key as usize] as usize).collect();
+        let mut values = vec![NONE; self.keys.len()];
+        let mut signature = Vec::with_capacity(self.keys.len() + 1);
         for kind in self.of_kind.len() as u32..vocab.kind_count() as u32 {
-            let mut signature = vec![vocab.shape_of_kind(kind)];
-            signature.extend(self.keys.iter().map(|(key, matter)| match vocab.value_of_kind(kind, *key) {
-                NONE => NONE,
-                value if *matter => value,
-                _ => PRESENT,
-            }));
+            values.fill(NONE);
+            vocab.each_value_of_kind(kind, |key, value| {
+                if let Some(place) = places.get(key as usize).filter(|place| **place != NONE) {
+                    values[*place as usize] = value;
+                }
+            });
+            signature.clear();
+            signature.push(vocab.shape_of_kind(kind));
+            signature.extend(
+                self.keys.iter().zip(&values).map(
+                    |((_, matter), value)| {
+                        if *value == NONE || *matter { *value } else { PRESENT }
+                    },
+                ),
+            );
             let known = self.len();
             let class = self.signatures.intern(&signature);
             if class as usize == known {
@@ -115,7 +127,7 @@ impl Classes {
             }
             self.of_kind.push(class);
             for domain in 0..self.domains.len() {
-                let number = self.number_domain(domain, vocab.value_of_kind(kind, self.domains[domain]));
+                let number = self.number_domain(domain, values[domain_places[domain]]);
                 self.domain_of_kind[domain].push(number);
             }
         }
@@ -177,6 +189,12 @@ impl Classes {
     pub(crate) fn provides(&self, class: u32) -> &[u64] {
         let start = class as usize * self.dims;
         &self.rows[start..start + self.dims]
+    }
+
+    /// What a machine of this kind provides, by dimension.
+    #[inline]
+    pub(crate) fn provides_kind(&self, kind: u32) -> &[u64] {
+        self.provides(self.of_kind(kind))
     }
 
     /// Whether a machine of this class holds at least these amounts.
@@ -314,10 +332,5 @@ impl RequirementSets {
     #[inline]
     pub(crate) fn admits(&self, set: u32) -> &Bits {
         &self.admits[set as usize]
-    }
-
-    /// How many sets there are.
-    pub(crate) fn len(&self) -> usize {
-        self.encoded.len()
     }
 }

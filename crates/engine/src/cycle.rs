@@ -24,7 +24,9 @@ use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::classes::RequirementSets;
 use crate::fleet::Parallelism;
-use crate::index::{Index, RELEASED};
+use crate::holdings::RELEASED;
+use crate::index::Index;
+use crate::intern::NONE;
 use crate::inventory::Inventory;
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
 use crate::options::Options;
@@ -118,8 +120,6 @@ pub struct Decision {
     pub work: Work,
     /// Needs that credit did not satisfy, in demand order.
     pub(crate) shorts: Vec<Short>,
-    /// The instant it was decided for.
-    pub(crate) now_unix_nanos: i64,
 }
 
 /// A cluster's credit and what it was computed from.
@@ -207,7 +207,7 @@ impl Cycle<'_> {
         }
         probe(Step::Settle);
 
-        let mut decision = Decision { now_unix_nanos, ..Decision::default() };
+        let mut decision = Decision::default();
         {
             let classes = &*index.classes;
             let sources = Sources { vocab, inventory, index, classes, sets };
@@ -252,9 +252,10 @@ impl Cycle<'_> {
             decision.work = work;
             cache.last = None;
             let due = due_machines(sources, options, now_unix_nanos, &taken);
-            let unmet = decision.shorts.iter().any(|short| !is_zero(&short.missing));
-            let preempted = if unmet {
-                index.ensure_bound(inventory);
+            let mut unmet = decision.shorts.iter().filter(|short| !is_zero(&short.missing)).peekable();
+            let preempted = if unmet.peek().is_some() {
+                let cells = unmet.any(|short| short.demand.same.is_some() || short.demand.spread.is_some());
+                index.ensure_bound(inventory, cells);
                 let classes = &*index.classes;
                 let sources = Sources { vocab, inventory, index, classes, sets };
                 cache.preempt(&mut decision, sources, options)
@@ -338,7 +339,11 @@ impl Cache {
         let changed: Vec<u32> =
             (0..self.plans.len() as u32).filter(|c| self.is_stale(*c, demand_of(*c), sources)).collect();
         let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
-            clusters.iter().map(|cluster| self.walk(*cluster, demand_of(*cluster), sources)).collect()
+            let mut places = vec![NONE; sources.classes.len()];
+            clusters
+                .iter()
+                .map(|cluster| self.walk(*cluster, demand_of(*cluster), sources, &mut places))
+                .collect()
         };
         let Parallelism { threads, from_clusters } = parallelism;
         if threads < 2 || changed.len() < from_clusters.max(2) {
@@ -361,7 +366,7 @@ impl Cache {
         let Some(plan) = &self.plans[cluster as usize] else { return true };
         let index = sources.index;
         plan.demand != demand.version
-            || plan.supply != index.supply(cluster).version
+            || plan.supply != index.holdings.supply(cluster).version
             || (plan.generation, plan.classes) != (index.generation, index.classes.len())
             || plan.credit.shared
             || demand.has_gangs && self.fits_free(demand) != plan.fits_free
@@ -372,10 +377,16 @@ impl Cache {
         gangs.map(|gang| self.folds.fits_free(gang.fold)).collect()
     }
 
-    fn walk<'a>(&self, cluster: u32, demand: &ClusterDemand, sources: Sources<'a>) -> Walked<'a> {
-        let supply = sources.index.supply(cluster);
+    fn walk<'a>(
+        &self,
+        cluster: u32,
+        demand: &ClusterDemand,
+        sources: Sources<'a>,
+        places: &mut [u32],
+    ) -> Walked<'a> {
+        let supply = sources.index.holdings.supply(cluster);
         let rows = normalise(demand, &self.folds, supply, sources.classes, sources.sets);
-        let mut walk = Walk::new(sources, cluster, rows);
+        let mut walk = Walk::new(sources, cluster, rows, places);
         let ended = walk.advance();
         Walked { fits_free: self.fits_free(demand), walk, ended }
     }
@@ -401,7 +412,7 @@ impl Cache {
         }
         self.plans[cluster as usize] = Some(Plan {
             demand: needs.cluster(cluster).map_or(0, |demand| demand.version),
-            supply: sources.index.supply(cluster).version,
+            supply: sources.index.holdings.supply(cluster).version,
             generation: sources.index.generation,
             classes: sources.classes.len(),
             fits_free,
@@ -540,7 +551,7 @@ fn due_machines(sources: Sources<'_>, options: &Options, now_unix_nanos: i64, ta
     let mut due = Vec::new();
     for (list, limit) in due_limits(options, now_unix_nanos).into_iter().enumerate() {
         let Some(limit) = limit else { continue };
-        let stamped = sources.index.due(list).range(..=(limit, u32::MAX));
+        let stamped = sources.index.holdings.due(list).range(..=(limit, u32::MAX));
         due.extend(stamped.map(|(_, machine)| *machine).filter(|machine| !taken.contains(*machine)));
     }
     due.sort_unstable_by_key(|machine| sources.inventory.row(*machine).order);
@@ -552,7 +563,8 @@ fn next_due(index: &Index, options: &Options, now_unix_nanos: i64) -> i64 {
     let mut next = i64::MAX;
     for (list, limit) in due_limits(options, now_unix_nanos).into_iter().enumerate() {
         let Some(limit) = limit else { continue };
-        if let Some((stamp, _)) = index.due(list).range((limit, u32::MAX)..).find(|(stamp, _)| *stamp > limit)
+        if let Some((stamp, _)) =
+            index.holdings.due(list).range((limit, u32::MAX)..).find(|(stamp, _)| *stamp > limit)
         {
             next = next.min(stamp.saturating_add(now_unix_nanos - limit));
         }

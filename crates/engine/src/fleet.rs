@@ -171,6 +171,6 @@ impl Fleet {
     /// is the same; this exists to prove it and to measure it.
     pub fn forget_cache(&mut self) {
         self.cache = Cache::default();
-        self.index = Index::default();
+        self.index.forget_classes();
     }
 }

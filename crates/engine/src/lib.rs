@@ -6,6 +6,7 @@ mod bits;
 mod classes;
 mod cycle;
 mod fleet;
+mod holdings;
 mod index;
 mod intern;
 mod inventory;

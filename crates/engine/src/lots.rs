@@ -71,8 +71,8 @@ pub(crate) struct Place {
 }
 
 impl Lots {
-    /// Builds the index from machines in id order.
-    pub(crate) fn build(machines: &[(u32, Place)], classes: &Classes) -> Self {
+    /// Builds the lots, without cells, from machines in id order.
+    pub(crate) fn build(machines: &[(u32, Place)]) -> Self {
         let mut lots = Self::default();
         let mut lot_of = Vec::with_capacity(machines.len());
         let mut sizes: Vec<u32> = Vec::new();
@@ -89,10 +89,14 @@ impl Lots {
             lots.lots[*lot as usize].machines.push(*machine);
         }
         lots.empty = 0;
-        lots.domains = (0..classes.domains().len())
-            .map(|domain| Domain::build(machines, &lot_of, &sizes, classes, domain))
-            .collect();
         lots
+    }
+
+    /// Splits all lots into cells, unless that was done.
+    pub(crate) fn split_into_cells(&mut self, classes: &Classes, inventory: &Inventory) {
+        for domain in self.domains.len()..classes.domains().len() {
+            self.domains.push(Domain::build(&self.lots, classes, domain, inventory));
+        }
     }
 
     /// The lots of a class.
@@ -183,42 +187,35 @@ impl Lots {
 }
 
 impl Domain {
-    fn build(
-        machines: &[(u32, Place)],
-        lot_of: &[u32],
-        sizes: &[u32],
-        classes: &Classes,
-        domain: usize,
-    ) -> Self {
-        let mut starts = Vec::with_capacity(sizes.len() + 1);
-        starts.push(0_u32);
-        sizes.iter().for_each(|size| starts.push(starts[starts.len() - 1] + size));
-        // By lot, each entry a domain and a machine's place in the id order: sorting them groups the domains
-        // and keeps the ids in order.
-        let mut ends = starts.clone();
-        let mut entries = vec![0_u64; machines.len()];
-        for ((at, (_, place)), lot) in (0_u64..).zip(machines).zip(lot_of) {
-            let end = &mut ends[*lot as usize];
-            entries[*end as usize] = u64::from(classes.domain_of_kind(domain, place.kind)) << 32 | at;
-            *end += 1;
-        }
-        let mut built =
-            Self { of_value: vec![SmallVec::new(); classes.domain_len(domain)], ..Self::default() };
-        for (lot, bounds) in (0..).zip(starts.windows(2)) {
-            let entries = &mut entries[bounds[0] as usize..bounds[1] as usize];
-            entries.sort_unstable();
+    fn build(lots: &[Lot], classes: &Classes, domain: usize, inventory: &Inventory) -> Self {
+        let mut built = Self {
+            of_value: vec![SmallVec::new(); classes.domain_len(domain)],
+            of_lot: Vec::with_capacity(lots.len()),
+            built: Vec::with_capacity(lots.iter().map(|lot| lot.machines.len()).sum()),
+            cells: Vec::new(),
+        };
+        let mut entries: Vec<u64> = Vec::new();
+        for (number, lot) in (0..).zip(lots) {
+            // A domain and a place in the lot: sorting groups the domains and keeps the ids in order.
+            entries.clear();
+            entries.extend((0_u64..).zip(&lot.machines).map(|(place, machine)| {
+                u64::from(classes.domain_of_kind(domain, inventory.row(*machine).kind)) << 32 | place
+            }));
+            if !entries.is_sorted() {
+                entries.sort_unstable();
+            }
             let mut cells = Vec::new();
             for group in entries.chunk_by(|a, b| a >> 32 == b >> 32) {
                 let value = (group[0] >> 32) as u32;
                 if value == NONE {
                     continue;
                 }
-                let number = built.cells.len() as u32;
+                let cell = built.cells.len() as u32;
                 let (start, len) = (built.built.len() as u32, group.len() as u32);
-                built.built.extend(group.iter().map(|entry| machines[*entry as u32 as usize].0));
-                built.cells.push(Cell { lot, value, machines: List::Built { start, len } });
-                built.of_value[value as usize].push(number);
-                cells.push(number);
+                built.built.extend(group.iter().map(|entry| lot.machines[*entry as u32 as usize]));
+                built.cells.push(Cell { lot: number, value, machines: List::Built { start, len } });
+                built.of_value[value as usize].push(cell);
+                cells.push(cell);
             }
             built.of_lot.push(cells);
         }

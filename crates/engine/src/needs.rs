@@ -8,8 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bigfleet_model::need::{Need, NeedKey, aggregate};
-use bigfleet_model::profile::Profile;
-use bigfleet_model::requirement::RequirementError;
+use bigfleet_model::profile::{Profile, ProfileError};
 use bigfleet_model::text::Quoted;
 use thiserror::Error;
 
@@ -82,15 +81,15 @@ pub enum RollupError {
         /// Whose need it is.
         other: String,
     },
-    /// A row whose requirements cannot be taken.
+    /// A row whose profile cannot be taken.
     #[error("roll-up of {}: row {row}: {source}", Quoted(.cluster))]
-    Requirement {
+    Profile {
         /// Who reported.
         cluster: String,
         /// Which row.
         row: usize,
         /// What is wrong.
-        source: RequirementError,
+        source: ProfileError,
     },
     /// A plain need that claims to be parked.
     #[error("roll-up of {}: row {row} is parked but has no Same requirement; only gangs are ever parked", Quoted(.cluster))]
@@ -339,13 +338,7 @@ fn validate(cluster: &str, rows: &[Need]) -> Result<(), RollupError> {
         if *need.cluster != *cluster() {
             return Err(RollupError::ForeignRow { cluster: cluster(), row, other: need.cluster.to_string() });
         }
-        for requirement in need.profile.requirements() {
-            requirement.validate().map_err(|source| RollupError::Requirement {
-                cluster: cluster(),
-                row,
-                source,
-            })?;
-        }
+        need.profile.validate().map_err(|source| RollupError::Profile { cluster: cluster(), row, source })?;
         if need.parked && need.profile.same().is_none() {
             return Err(RollupError::ParkedWithoutSame { cluster: cluster(), row });
         }

@@ -167,6 +167,27 @@ impl Vocabulary {
         self.shapes.get(shape).chunks_exact(3).map(|entry| (entry[0] as Dim, whole(&entry[1..])))
     }
 
+    /// Calls `visit` with every key a machine of this kind has and its value; fields before labels, so the
+    /// first word on a key counts.
+    pub(crate) fn each_value_of_kind(&self, kind: u32, mut visit: impl FnMut(Sym, Sym)) {
+        let facts = self.facts.get(self.kinds.get(kind)[0]);
+        for pair in facts[2..].chunks_exact(2) {
+            let field = match pair[0] {
+                key if key == self.instance_type => facts[0],
+                key if key == self.zone => facts[1],
+                _ => NONE,
+            };
+            if field == NONE {
+                visit(pair[0], pair[1]);
+            }
+        }
+        for (key, field) in [(self.instance_type, facts[0]), (self.zone, facts[1])] {
+            if field != NONE {
+                visit(key, field);
+            }
+        }
+    }
+
     /// What a machine of this kind has for a key: fields before labels, [`NONE`] if it lacks the key.
     pub(crate) fn value_of_kind(&self, kind: u32, key: Sym) -> Sym {
         let facts = self.facts.get(self.kinds.get(kind)[0]);
@@ -204,6 +225,10 @@ impl Vocabulary {
         let ([a, b], [c, d]) =
             (halves(worth.interruption_usd.to_bits()), halves(worth.reclamation_usd.to_bits()));
         intern_tuple(&mut self.worths, &[worth.priority as u32, a, b, c, d])
+    }
+
+    pub(crate) fn worth_count(&self) -> u32 {
+        self.worths.len() as u32
     }
 
     pub(crate) fn worth_of(&self, worth: u32) -> Worth {

@@ -3,8 +3,11 @@
 //! Needs are served strictly in precedence order, so a contested machine goes to the higher precedence and,
 //! among equals, to the one that has waited longest. Idle machines come before Speculative ones.
 
+use bigfleet_model::penalty::PenaltyBucket;
+
 use crate::amounts::is_zero;
 use crate::bits::Bits;
+use crate::index::split_free_rank;
 use crate::intern::Map;
 use crate::merge::Merge;
 
@@ -12,7 +15,7 @@ use super::Short;
 use super::credit::Sources;
 use super::domains::domain_merge;
 use super::prices::free_cost;
-use super::sets::SupplySets;
+use super::sets::{SupplySet, SupplySets};
 use super::take::{Spread, Stock, lanes};
 
 /// Acquisition in progress.
@@ -21,14 +24,16 @@ pub(crate) struct Acquire<'a> {
     sets: &'a mut SupplySets,
     /// Machines acquired so far.
     pub(crate) taken: Bits,
-    /// Candidate orders by supply set and penalty bucket, kept from need to need.
-    streams: Map<(u32, usize), Merge>,
+    /// Idle candidates by supply set, kept from need to need.
+    idle: Map<u32, Merge>,
+    /// Speculative candidates by supply set and penalty bucket.
+    speculative: Map<(u32, usize), Merge>,
 }
 
 impl<'a> Acquire<'a> {
     pub(crate) fn new(sources: Sources<'a>, sets: &'a mut SupplySets) -> Self {
         let taken = Bits::with_bound(sources.inventory.bound());
-        Self { sources, sets, taken, streams: Map::default() }
+        Self { sources, sets, taken, idle: Map::default(), speculative: Map::default() }
     }
 
     /// Serves one need; `credited` are the machines it already has.
@@ -55,15 +60,29 @@ impl<'a> Acquire<'a> {
             let lanes = lanes(sources, lots, domain, &set.classes, cost);
             stock.take_spread(spread, lanes, &mut short.missing, |_| true)
         } else {
-            let merge = self.streams.entry((number, bucket.ordinal())).or_insert_with(|| {
-                let numbers = set.classes.iter().flat_map(|class| lots.of_class(*class));
-                let lists = numbers.map(|number| {
-                    let lot = &lots.lots[*number as usize];
-                    (free_cost(lot.rank, bucket, sources.vocab), *number, lot.class, lot.machines.as_slice())
-                });
-                Merge::new(lists, sources.inventory)
-            });
-            stock.take_lots(merge, &mut short.missing, |_| true)
+            let stream = |speculative| move || free_merge(sources, set, bucket, speculative);
+            let idle = self.idle.entry(number).or_insert_with(stream(false));
+            let mut taken = stock.take_lots(idle, &mut short.missing, |_| true);
+            if !is_zero(&short.missing) {
+                let key = (number, bucket.ordinal());
+                let speculative = self.speculative.entry(key).or_insert_with(stream(true));
+                taken.extend(stock.take_lots(speculative, &mut short.missing, |_| true));
+            }
+            taken
         };
     }
+}
+
+/// The Idle or the Speculative machines that count for a need, in the order acquisition takes them.
+fn free_merge(sources: Sources<'_>, set: &SupplySet, bucket: PenaltyBucket, speculative: bool) -> Merge {
+    let lots = &*sources.index.free;
+    let numbers = set.classes.iter().flat_map(|class| lots.of_class(*class));
+    let lists = numbers.filter_map(|number| {
+        let lot = &lots.lots[*number as usize];
+        if split_free_rank(lot.rank).1 != speculative {
+            return None;
+        }
+        Some((free_cost(lot.rank, bucket, sources.vocab), *number, lot.class, lot.machines.as_slice()))
+    });
+    Merge::new(lists, sources.inventory)
 }

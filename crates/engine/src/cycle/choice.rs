@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use bigfleet_model::resource::MAX_AMOUNT;
 use smallvec::SmallVec;
 
-use crate::index::Held;
+use crate::holdings::Held;
 use crate::needs::Demand;
 use crate::vocab::Dim;
 

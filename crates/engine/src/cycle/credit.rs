@@ -14,7 +14,9 @@ use std::sync::Arc;
 use crate::amounts::{contributes, is_zero, subtract};
 use crate::bits::Bits;
 use crate::classes::{Classes, RequirementSets};
-use crate::index::{Held, Index, Supply};
+use crate::holdings::{Held, Supply};
+use crate::index::Index;
+use crate::intern::NONE;
 use crate::inventory::Inventory;
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Vocabulary};
@@ -82,40 +84,48 @@ pub(crate) struct Walk<'a> {
     sources: Sources<'a>,
     pub(crate) cluster: u32,
     supply: &'a Supply,
-    /// For each class the cluster holds, the positions of its machines.
-    positions: Vec<(u32, Bits)>,
-    claimed: Bits,
+    /// The classes the cluster holds, and for each position the place of its class among them.
+    held_classes: Vec<u32>,
+    place_of: Vec<u16>,
+    /// For each held class, the last need it was judged for and whether it counts: needs look at most
+    /// machines of a class or at none, so a class is judged once a need, when first met.
+    judged: Vec<(u32, bool)>,
+    unclaimed: Bits,
     claimed_creating: Vec<u32>,
-    mask: Vec<u64>,
     pub(crate) credit: Credit,
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(sources: Sources<'a>, cluster: u32, rows: Arc<[Arc<Demand>]>) -> Self {
-        let supply = sources.index.supply(cluster);
+    /// Starts a walk. `places` is scratch space, one entry a class, all [`NONE`].
+    pub(crate) fn new(
+        sources: Sources<'a>,
+        cluster: u32,
+        rows: Arc<[Arc<Demand>]>,
+        places: &mut [u32],
+    ) -> Self {
+        let supply = sources.index.holdings.supply(cluster);
         let held = supply.configured.len() + supply.configuring.len();
-        let mut positions: Vec<(u32, Bits)> = Vec::new();
-        let mut last = 0;
-        for (position, Held { class, .. }) in (0..).zip(supply.configured.iter().chain(&supply.configuring)) {
-            // Machines of one class tend to stand together: they have the same price.
-            if positions.get(last).is_none_or(|(known, _)| known != class) {
-                last = positions.iter().position(|(known, _)| known == class).unwrap_or(positions.len());
-                if last == positions.len() {
-                    positions.push((*class, Bits::with_bound(held)));
-                }
+        let (mut held_classes, mut place_of) = (Vec::new(), Vec::with_capacity(held));
+        for held in supply.configured.iter().chain(&supply.configuring) {
+            let class = sources.classes.of_kind(held.kind);
+            let place = &mut places[class as usize];
+            if *place == NONE {
+                *place = held_classes.len() as u32;
+                held_classes.push(class);
             }
-            positions[last].1.insert(position);
+            place_of.push(u16::try_from(*place).expect("a cluster holds fewer than 65,536 classes"));
         }
-        let claimed = Bits::with_bound(held);
+        held_classes.iter().for_each(|class| places[*class as usize] = NONE);
         let ends = Vec::with_capacity(rows.len());
         let credit = Credit { rows, ends, claims: Vec::with_capacity(held), ..Credit::default() };
         Self {
             sources,
             cluster,
             supply,
-            positions,
-            mask: vec![0; claimed.words().len()],
-            claimed,
+            judged: vec![(NONE, false); held_classes.len()],
+            held_classes,
+            place_of,
+            unclaimed: Bits::full(held),
             claimed_creating: Vec::new(),
             credit,
         }
@@ -156,48 +166,52 @@ impl<'a> Walk<'a> {
             .unwrap_or_else(|| self.supply.configuring[position - configured.len()])
     }
 
-    /// Marks the positions of the unclaimed machines that count for a need.
-    fn mark_counting(&mut self, demand: &Demand) {
-        let Sources { classes, sets, .. } = self.sources;
-        let admitted = sets.admits(demand.requirements);
-        self.mask.fill(0);
-        for (class, positions) in &self.positions {
-            if admitted.contains(*class) && classes.covers(*class, &demand.min_unit) {
-                self.mask.iter_mut().zip(positions.words()).for_each(|(mask, word)| *mask |= word);
-            }
+    /// Whether the machine at a position counts for the need the walk stands before.
+    #[inline]
+    fn counts(&mut self, position: u32, demand: &Demand) -> bool {
+        let row = self.credit.ends.len() as u32;
+        let place = self.place_of[position as usize] as usize;
+        let (judged_for, counts) = self.judged[place];
+        if judged_for == row {
+            return counts;
         }
-        self.mask.iter_mut().zip(self.claimed.words()).for_each(|(mask, claimed)| *mask &= !claimed);
+        let Sources { classes, sets, .. } = self.sources;
+        let class = self.held_classes[place];
+        let counts =
+            sets.admits(demand.requirements).contains(class) && classes.covers(class, &demand.min_unit);
+        self.judged[place] = (row, counts);
+        counts
     }
 
     /// Our own machines being created for this need that count and are not yet claimed.
     fn own_creating(&self, demand: &Demand) -> Vec<Held> {
         let Sources { inventory, index, classes, sets, .. } = self.sources;
-        let held =
-            |machine: &u32| Held { machine: *machine, class: classes.of_kind(inventory.row(*machine).kind) };
+        let held = |machine: &u32| Held { machine: *machine, kind: inventory.row(*machine).kind };
         let counts = |held: &Held| {
-            sets.admits(demand.requirements).contains(held.class)
-                && classes.covers(held.class, &demand.min_unit)
+            let class = classes.of_kind(held.kind);
+            sets.admits(demand.requirements).contains(class)
+                && classes.covers(class, &demand.min_unit)
                 && !self.claimed_creating.contains(&held.machine)
         };
-        index.creating(demand.key).iter().map(held).filter(counts).collect()
+        index.holdings.creating(demand.key).iter().map(held).filter(counts).collect()
     }
 
     fn credit_plain(&mut self, demand: &Demand) {
         let mut missing = Amounts::from_slice(&demand.aggregate);
         let mut covered = is_zero(&missing);
-        if !covered {
-            self.mark_counting(demand);
-        }
         let mut word = 0;
-        while !covered && word < self.mask.len() {
-            let mut bits = self.mask[word];
+        while !covered && word < self.unclaimed.words().len() {
+            let mut bits = self.unclaimed.words()[word];
             while bits != 0 && !covered {
                 let position = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
+                if !self.counts(position, demand) {
+                    continue;
+                }
                 let held = self.held(position);
-                let provides = self.sources.classes.provides(held.class);
+                let provides = self.sources.classes.provides_kind(held.kind);
                 if contributes(provides, &missing) {
-                    self.claimed.insert(position);
+                    self.unclaimed.remove(position);
                     self.credit.claims.push(held.machine);
                     covered = subtract(&mut missing, provides);
                 }
@@ -206,7 +220,7 @@ impl<'a> Walk<'a> {
         }
         if !covered {
             for held in self.own_creating(demand) {
-                let provides = self.sources.classes.provides(held.class);
+                let provides = self.sources.classes.provides_kind(held.kind);
                 if !covered && contributes(provides, &missing) {
                     self.claimed_creating.push(held.machine);
                     self.credit.claims.push(held.machine);
@@ -230,12 +244,11 @@ impl<'a> Walk<'a> {
     pub(crate) fn tally(&mut self, demand: &Demand) -> Vec<Tally> {
         let Sources { inventory, classes, .. } = self.sources;
         let domain = classes.domain(demand.same.expect("only gangs are tallied"));
-        self.mark_counting(demand);
+        let unclaimed: Vec<u32> = self.unclaimed.iter().collect();
+        let counting: Vec<u32> =
+            unclaimed.into_iter().filter(|position| self.counts(*position, demand)).collect();
         let mut tallies: Vec<Tally> = Vec::new();
-        let bound = (0..)
-            .zip(&self.mask)
-            .flat_map(|(word, bits)| crate::bits::ones(*bits).map(move |bit| word * 64 + bit));
-        let bound = bound.map(|position| (Some(position), self.held(position)));
+        let bound = counting.into_iter().map(|position| (Some(position), self.held(position)));
         let creating = self.own_creating(demand).into_iter().map(|held| (None, held));
         for (position, held) in bound.chain(creating) {
             let row = inventory.row(held.machine);
@@ -245,7 +258,7 @@ impl<'a> Walk<'a> {
                 tallies.len() - 1
             });
             let own = row.key == demand.key;
-            tallies[at].add(position, held, own, classes.provides(held.class));
+            tallies[at].add(position, held, own, classes.provides_kind(held.kind));
         }
         tallies
     }
@@ -258,14 +271,12 @@ impl<'a> Walk<'a> {
         let mut covered = is_zero(&missing);
         let tally = chosen.and_then(|chosen| tallies.iter().find(|tally| tally.value == chosen.value));
         for member in tally.into_iter().flat_map(Tally::own_first) {
-            let provides = self.sources.classes.provides(member.held.class);
+            let provides = self.sources.classes.provides_kind(member.held.kind);
             if covered || !contributes(provides, &missing) {
                 continue;
             }
             match member.position {
-                Some(position) => {
-                    self.claimed.insert(position);
-                }
+                Some(position) => self.unclaimed.remove(position),
                 None => self.claimed_creating.push(member.held.machine),
             }
             self.credit.claims.push(member.held.machine);
@@ -282,7 +293,7 @@ impl<'a> Walk<'a> {
 
     fn finish(&mut self) {
         let configured = (0..).zip(&self.supply.configured);
-        let excess = configured.filter(|(position, _)| !self.claimed.contains(*position));
+        let excess = configured.filter(|(position, _)| self.unclaimed.contains(*position));
         self.credit.excess = excess.map(|(_, held)| held.machine).collect();
     }
 }

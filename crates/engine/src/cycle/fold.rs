@@ -10,7 +10,8 @@ use bigfleet_model::need::Need;
 
 use crate::amounts::add_same_dims;
 use crate::classes::{Classes, RequirementSets};
-use crate::index::{Index, Supply};
+use crate::holdings::Supply;
+use crate::index::Index;
 use crate::intern::NONE;
 use crate::needs::{ClusterDemand, Demand, FoldShape, Folds};
 
@@ -70,7 +71,11 @@ impl FoldMemory {
         let admitted = sets.admits(gang.requirements);
         let fits = |class: u32| admitted.contains(class) && classes.covers(class, &gang.aggregate);
         self.entries[fold as usize].possible
-            && supply.configured.iter().chain(&supply.configuring).any(|held| fits(held.class))
+            && supply
+                .configured
+                .iter()
+                .chain(&supply.configuring)
+                .any(|held| fits(classes.of_kind(held.kind)))
     }
 }
 

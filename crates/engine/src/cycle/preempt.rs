@@ -85,6 +85,14 @@ pub(crate) struct Preempt<'a> {
     /// Draining machines already counted for a need.
     counted: Bits,
     streams: Map<(u32, i32), Merge>,
+    /// By preemptor, the place of every worth in the order of victims.
+    costs: Map<i32, VictimCosts>,
+}
+
+/// The place of every worth in the order of victims of one preemptor; `None` for those it may not touch.
+struct VictimCosts {
+    by_worth: Vec<Option<u64>>,
+    any: bool,
 }
 
 impl<'a> Preempt<'a> {
@@ -96,7 +104,17 @@ impl<'a> Preempt<'a> {
         claimants: &'a Claimants,
     ) -> Self {
         let (taken, counted) = (Bits::default(), Bits::default());
-        Self { sources, bound, sets, options, claimants, taken, counted, streams: Map::default() }
+        Self {
+            sources,
+            bound,
+            sets,
+            options,
+            claimants,
+            taken,
+            counted,
+            streams: Map::default(),
+            costs: Map::default(),
+        }
     }
 
     /// Looks for victims for one need; `credited` are the machines credit gave it.
@@ -116,7 +134,17 @@ impl<'a> Preempt<'a> {
         let number = self.sets.number(&demand, sources.classes, sources.sets);
         let set = self.sets.get(number);
         let (bound, options, claimants) = (self.bound, self.options, self.claimants);
-        let cost = |worth: u32| victim_cost(sources.vocab.worth_of(worth), preemptor, options);
+        let costs = self.costs.entry(preemptor).or_insert_with(|| {
+            let worths = 0..sources.vocab.worth_count();
+            let by_worth: Vec<Option<u64>> =
+                worths.map(|worth| victim_cost(sources.vocab.worth_of(worth), preemptor, options)).collect();
+            VictimCosts { any: by_worth.iter().any(Option::is_some), by_worth }
+        });
+        if !costs.any {
+            short.unresolved = Some(missing);
+            return;
+        }
+        let cost = |worth: u32| costs.by_worth[worth as usize];
         let eligible = |machine: u32| claimants.of(machine) < i64::from(preemptor);
         let mut stock = Stock { sources, lots: bound, taken: &mut self.taken };
         let picked = if let Some(chosen) = short.domain {
@@ -160,7 +188,7 @@ impl<'a> Preempt<'a> {
     fn subtract_in_flight(&mut self, short: &mut Short, missing: &mut Amounts) {
         let Sources { inventory, index, classes, sets, .. } = self.sources;
         let demand = &short.demand;
-        for machine in index.draining(demand.key).iter().copied() {
+        for machine in index.holdings.draining(demand.key).iter().copied() {
             let row = inventory.row(machine);
             let class = classes.of_kind(row.kind);
             let counts =

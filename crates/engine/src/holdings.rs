@@ -1,0 +1,222 @@
+//! What is spoken for: machines by the cluster or the need they belong to, and idle ones by when they fall due.
+//!
+//! These lists depend on the machines alone, not on what needs ask about, so a new question never rebuilds
+//! them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::machine::MachineState;
+
+use crate::intern::{Map, NONE};
+use crate::inventory::{Inventory, Row};
+use crate::lots::{insert_by_id, remove_by_id};
+use crate::merge::cost_key;
+use crate::vocab::Vocabulary;
+
+/// A bound machine in its cluster's list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) machine: u32,
+    pub(crate) kind: u32,
+}
+
+/// What one cluster holds, each list in keep order.
+#[derive(Clone, Default)]
+pub(crate) struct Supply {
+    pub(crate) configured: Vec<Held>,
+    pub(crate) configuring: Vec<Held>,
+    /// Grows whenever anything creditable to this cluster changes.
+    pub(crate) version: u64,
+}
+
+impl Supply {
+    fn list_mut(&mut self, state: MachineState) -> &mut Vec<Held> {
+        if state == MachineState::Configured { &mut self.configured } else { &mut self.configuring }
+    }
+}
+
+/// Which of the two released capacity types a due list is for.
+pub(crate) const RELEASED: [CapacityType; 2] = [CapacityType::OnDemand, CapacityType::Spot];
+
+/// Machines by who they belong to.
+#[derive(Clone, Default)]
+pub(crate) struct Holdings {
+    supply: Vec<Arc<Supply>>,
+    creating: Arc<Map<u32, Vec<u32>>>,
+    draining: Arc<Map<u32, Vec<u32>>>,
+    /// Idle machines by idle stamp, per released capacity type.
+    due: Arc<[BTreeSet<(i64, u32)>; 2]>,
+    version: u64,
+}
+
+impl Holdings {
+    /// Builds all lists in one pass over the ids.
+    pub(crate) fn rebuild(&mut self, inventory: &Inventory, vocab: &Vocabulary) {
+        self.version += 1;
+        let mut supply: Vec<Supply> = Vec::new();
+        supply.resize_with(vocab.cluster_count(), || Supply { version: self.version, ..Supply::default() });
+        let (mut creating, mut draining): (Map<_, Vec<u32>>, Map<_, Vec<u32>>) = Default::default();
+        let mut due = [Vec::new(), Vec::new()];
+        for machine in inventory.in_id_order().iter().copied() {
+            let row = inventory.row(machine);
+            let held = Held { machine, kind: row.kind };
+            match row.state {
+                Some(MachineState::Configured) if row.cluster != NONE => {
+                    supply[row.cluster as usize].configured.push(held);
+                }
+                Some(MachineState::Configuring) if row.cluster != NONE => {
+                    supply[row.cluster as usize].configuring.push(held);
+                }
+                Some(MachineState::Creating) if row.key != NONE => {
+                    creating.entry(row.key).or_default().push(machine);
+                }
+                Some(MachineState::Draining) if row.draining_for != NONE => {
+                    draining.entry(row.draining_for).or_default().push(machine);
+                }
+                _ => {
+                    if let Some(list) = due_list(row) {
+                        due[list].push((row.idle_since, machine));
+                    }
+                }
+            }
+        }
+        let mut scratch = Vec::new();
+        for cluster in &mut supply {
+            sort_by_keep_order(&mut cluster.configured, inventory, &mut scratch);
+            sort_by_keep_order(&mut cluster.configuring, inventory, &mut scratch);
+        }
+        self.supply = supply.into_iter().map(Arc::new).collect();
+        self.creating = Arc::new(creating);
+        self.draining = Arc::new(draining);
+        self.due = Arc::new(due.map(BTreeSet::from_iter));
+    }
+
+    /// Follows some changes, each given with the row as it was.
+    pub(crate) fn follow(&mut self, changes: &[(u32, Row)], inventory: &Inventory, vocab: &Vocabulary) {
+        if self.supply.len() < vocab.cluster_count() {
+            self.supply.resize_with(vocab.cluster_count(), Arc::default);
+        }
+        self.version += 1;
+        // All changed machines leave before any comes back: a place in keep order is found by looking at
+        // rows, and a row that is already new would not stand where its old self was put.
+        for (machine, old) in changes {
+            self.drop_machine(*machine, old, inventory, vocab);
+        }
+        for (machine, _) in changes {
+            self.add_machine(*machine, inventory.row(*machine), inventory, vocab);
+        }
+    }
+
+    fn drop_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
+        match row.state {
+            Some(state @ (MachineState::Configured | MachineState::Configuring)) if row.cluster != NONE => {
+                let list = self.touch(row.cluster).list_mut(state);
+                let at = list.iter().position(|held| held.machine == machine);
+                list.remove(at.expect("a held machine is in its cluster's list"));
+            }
+            Some(MachineState::Creating) if row.key != NONE => {
+                unlist(Arc::make_mut(&mut self.creating), row.key, machine, inventory);
+                self.touch(vocab.cluster_of_key(row.key));
+            }
+            Some(MachineState::Draining) if row.draining_for != NONE => {
+                unlist(Arc::make_mut(&mut self.draining), row.draining_for, machine, inventory);
+            }
+            _ => {
+                if let Some(list) = due_list(row) {
+                    Arc::make_mut(&mut self.due)[list].remove(&(row.idle_since, machine));
+                }
+            }
+        }
+    }
+
+    fn add_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
+        match row.state {
+            Some(state @ (MachineState::Configured | MachineState::Configuring)) if row.cluster != NONE => {
+                let list = self.touch(row.cluster).list_mut(state);
+                let at = list.partition_point(|held| inventory.row(held.machine).cmp_keep(row).is_lt());
+                list.insert(at, Held { machine, kind: row.kind });
+            }
+            Some(MachineState::Creating) if row.key != NONE => {
+                insert_by_id(
+                    Arc::make_mut(&mut self.creating).entry(row.key).or_default(),
+                    machine,
+                    inventory,
+                );
+                self.touch(vocab.cluster_of_key(row.key));
+            }
+            Some(MachineState::Draining) if row.draining_for != NONE => {
+                let list = Arc::make_mut(&mut self.draining).entry(row.draining_for).or_default();
+                insert_by_id(list, machine, inventory);
+            }
+            _ => {
+                if let Some(list) = due_list(row) {
+                    Arc::make_mut(&mut self.due)[list].insert((row.idle_since, machine));
+                }
+            }
+        }
+    }
+
+    /// A cluster's supply, about to change.
+    fn touch(&mut self, cluster: u32) -> &mut Supply {
+        let supply = Arc::make_mut(&mut self.supply[cluster as usize]);
+        supply.version = self.version;
+        supply
+    }
+
+    /// What a cluster holds.
+    pub(crate) fn supply(&self, cluster: u32) -> &Supply {
+        &self.supply[cluster as usize]
+    }
+
+    /// Our own machines being created under an identity, by id.
+    pub(crate) fn creating(&self, key: u32) -> &[u32] {
+        self.creating.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The machines draining on behalf of an identity, by id.
+    pub(crate) fn draining(&self, key: u32) -> &[u32] {
+        self.draining.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Idle machines of a released capacity type by idle stamp.
+    pub(crate) fn due(&self, list: usize) -> &BTreeSet<(i64, u32)> {
+        &self.due[list]
+    }
+
+    /// Bytes held, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let held = |s: &Arc<Supply>| (s.configured.capacity() + s.configuring.capacity()) * 8 + 96;
+        let due: usize = self.due.iter().map(|set| set.len() * 20).sum();
+        self.supply.iter().map(held).sum::<usize>() + due
+    }
+}
+
+/// The due list an idle machine belongs to, if it may ever be released.
+fn due_list(row: &Row) -> Option<usize> {
+    let stamped = row.state == Some(MachineState::Idle) && row.stamped;
+    RELEASED.iter().position(|capacity| stamped && *capacity == row.capacity)
+}
+
+/// Sorts a list that is in id order into keep order.
+fn sort_by_keep_order(list: &mut Vec<Held>, inventory: &Inventory, scratch: &mut Vec<(u64, u64, u32)>) {
+    // The keys are laid out side by side first: comparing rows where they lie would miss the cache each time.
+    scratch.clear();
+    scratch.extend((0..).zip(&*list).map(|(place, held)| {
+        let row = inventory.row(held.machine);
+        (cost_key(row.price, false), !cost_key(row.reclamation_usd, false), place)
+    }));
+    if !scratch.is_sorted() {
+        scratch.sort_unstable();
+        *list = scratch.iter().map(|(_, _, place)| list[*place as usize]).collect();
+    }
+}
+
+fn unlist(lists: &mut Map<u32, Vec<u32>>, key: u32, machine: u32, inventory: &Inventory) {
+    let list = lists.get_mut(&key).expect("an indexed machine has a list");
+    remove_by_id(list, machine, inventory);
+    if list.is_empty() {
+        lists.remove(&key);
+    }
+}
