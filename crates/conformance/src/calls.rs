@@ -7,8 +7,8 @@ use std::error::Error;
 use std::future::Future;
 
 use bigfleet_proto::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList, MachineRef,
-    TransitionAck,
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
+    MachineRef, TransitionAck,
 };
 use tonic::{Code, Response, Status};
 
@@ -50,7 +50,8 @@ impl Context {
                 self.answered(&what, client.configure(request)).await?
             }
             Order::Drain { grace_secs: grace_period_seconds } => {
-                let request = DrainRequest { machine_id, grace_period_seconds, shard_id, shard_epoch, sequence_number };
+                let request =
+                    DrainRequest { machine_id, grace_period_seconds, shard_id, shard_epoch, sequence_number };
                 self.answered(&what, client.drain(request)).await?
             }
             Order::Delete => {
@@ -146,7 +147,9 @@ impl Answer {
             Ok(TransitionAck { operation_id, .. }) if operation_id.is_empty() => {
                 failed(expected + " with an operation id", "an empty operation_id")
             }
-            Ok(TransitionAck { machine: None, .. }) => failed(expected + " with a snapshot", "no machine in the ack"),
+            Ok(TransitionAck { machine: None, .. }) => {
+                failed(expected + " with a snapshot", "no machine in the ack")
+            }
             Ok(TransitionAck { operation_id, machine: Some(machine) }) => Ok(Ack { operation_id, machine }),
         }
     }
@@ -164,9 +167,11 @@ impl Answer {
     /// The fence let it through, whatever happened then.
     pub(crate) fn passed_the_fence(&self, why: &str) -> Verdict {
         let code = self.result.as_ref().err().map(Status::code);
-        ensure(code != Some(Code::FailedPrecondition), format!("{} passes the fence: {why}", self.what), || {
-            self.in_words()
-        })
+        ensure(
+            code != Some(Code::FailedPrecondition),
+            format!("{} passes the fence: {why}", self.what),
+            || self.in_words(),
+        )
     }
 
     /// It was refused, and not with the code that means fenced.
@@ -179,7 +184,8 @@ impl Answer {
     pub(crate) fn in_words(&self) -> String {
         match &self.result {
             Ok(ack) => {
-                let state = ack.machine.as_ref().map_or("no machine", |machine| state_name(state_of(machine)));
+                let state =
+                    ack.machine.as_ref().map_or("no machine", |machine| state_name(state_of(machine)));
                 format!("OK, operation {:?}, {state}", ack.operation_id)
             }
             Err(status) => in_words(status),

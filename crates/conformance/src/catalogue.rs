@@ -1,5 +1,6 @@
 //! All behaviours, in order, and the table of them for the documentation.
 
+use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::behaviour::{Behaviour, Check, Group};
@@ -39,11 +40,11 @@ pub fn catalogue() -> &'static [Behaviour] {
 pub fn markdown() -> String {
     let mut out = String::new();
     for group in Group::ALL {
-        out += &format!("\n### {group}: {}\n\n", group.about());
+        let _ = writeln!(out, "\n### {group}: {}\n", group.about());
         out += "| id | level | behaviour | what is checked | if it is missing | contract |\n|---|---|---|---|---|---|\n";
         for b in catalogue().iter().filter(|behaviour| behaviour.group == group) {
             let row = [b.id, b.level.name(), b.title, b.checks, b.failure_means, b.contract];
-            out += &format!("| {} |\n", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+            let _ = writeln!(out, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
         }
     }
     out
@@ -62,7 +63,8 @@ mod tests {
         assert!(ids.len() >= 100, "{}", ids.len());
         for group in Group::ALL {
             let ids: Vec<&str> = catalogue().iter().filter(|b| b.group == group).map(|b| b.id).collect();
-            let numbered: Vec<String> = (1..=ids.len()).map(|number| format!("{group}-{number:03}")).collect();
+            let numbered: Vec<String> =
+                (1..=ids.len()).map(|number| format!("{group}-{number:03}")).collect();
             assert_eq!(ids, numbered);
         }
     }
@@ -71,7 +73,11 @@ mod tests {
     fn every_behaviour_says_what_it_is() {
         for behaviour in catalogue() {
             for text in [behaviour.title, behaviour.checks, behaviour.failure_means, behaviour.contract] {
-                assert!(!text.is_empty() && !text.ends_with('.') && !text.contains('\n'), "{}: {text}", behaviour.id);
+                assert!(
+                    !text.is_empty() && !text.ends_with('.') && !text.contains('\n'),
+                    "{}: {text}",
+                    behaviour.id
+                );
             }
         }
     }

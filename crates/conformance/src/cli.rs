@@ -83,7 +83,7 @@ pub struct Conform {
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the report as JUnit XML to this file.
+    /// Write the report as `JUnit` XML to this file.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Show each check as it ends.
@@ -110,7 +110,8 @@ impl Conform {
             return Ok(2);
         }
         if self.list {
-            let chosen: Vec<Behaviour> = catalogue().iter().copied().filter(|b| config.selection.holds(b)).collect();
+            let chosen: Vec<Behaviour> =
+                catalogue().iter().copied().filter(|b| config.selection.holds(b)).collect();
             list(&chosen, out)?;
             return Ok(0);
         }

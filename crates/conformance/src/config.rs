@@ -85,13 +85,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             call: Duration::from_secs(30),
-            transition: Duration::from_secs(180),
-            restart: Duration::from_secs(60),
+            transition: Duration::from_mins(3),
+            restart: Duration::from_mins(1),
             quiet: Duration::from_secs(2),
             soak: Duration::from_secs(20),
             model_steps: 400,
-            model: Duration::from_secs(120),
-            max_scale: 200,
+            model: Duration::from_mins(2),
+            max_scale: 100,
             parallel: 4,
             poll: Duration::from_millis(250),
         }

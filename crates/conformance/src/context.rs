@@ -136,7 +136,11 @@ impl Context {
     }
 
     /// Waits until the machine stands still, and shows every record on the way.
-    pub(crate) async fn settle_watched(&self, id: &str, mut seen: impl FnMut(&Machine)) -> Result<Machine, Ended> {
+    pub(crate) async fn settle_watched(
+        &self,
+        id: &str,
+        mut seen: impl FnMut(&Machine),
+    ) -> Result<Machine, Ended> {
         let limit = self.limits().transition;
         let mut patience = Patience::new(limit, self.limits().poll);
         loop {
@@ -187,7 +191,11 @@ impl Context {
 
     /// Skips a check that needs Delete where there is none.
     pub(crate) async fn needs_delete(&self) -> Verdict {
-        if self.deletes().await? { Ok(()) } else { skipped("the provider does not support Delete (UNIMPLEMENTED)") }
+        if self.deletes().await? {
+            Ok(())
+        } else {
+            skipped("the provider does not support Delete (UNIMPLEMENTED)")
+        }
     }
 
     /// Skips a check of a move the provider does not have.
@@ -219,7 +227,9 @@ impl Context {
         let mut patience = Patience::new(limit, self.limits().poll);
         match self.run.target.wait_until_reached(&self.run.config, &mut patience).await {
             Ok(()) => Ok(()),
-            Err(error) => failed(format!("the provider answers within {limit:?} of its restart"), error.to_string()),
+            Err(error) => {
+                failed(format!("the provider answers within {limit:?} of its restart"), error.to_string())
+            }
         }
     }
 }

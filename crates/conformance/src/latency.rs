@@ -27,7 +27,14 @@ impl Latency {
         let max = *sorted.last()?;
         // The nearest rank: the smallest sample that so many per cent do not exceed.
         let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
-        Some(Self { what: what.into(), count: sorted.len(), p50: rank(50), p90: rank(90), p99: rank(99), max })
+        Some(Self {
+            what: what.into(),
+            count: sorted.len(),
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max,
+        })
     }
 }
 

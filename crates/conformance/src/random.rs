@@ -27,6 +27,11 @@ impl Random {
         (self.next() % bound.max(1) as u64) as usize
     }
 
+    /// A number from 0 to 4.
+    pub(crate) fn small(&mut self) -> i64 {
+        [0, 1, 2, 3, 4][self.below(5)]
+    }
+
     /// True this often in a hundred.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent

@@ -52,7 +52,11 @@ impl Decoder for Bytes {
 
 impl Context {
     /// Sends these bytes as the request of a method of `CapacityProvider`.
-    pub(crate) async fn send_bytes(&self, method: &str, bytes: Vec<u8>) -> Result<Result<Vec<u8>, Status>, Ended> {
+    pub(crate) async fn send_bytes(
+        &self,
+        method: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Result<Vec<u8>, Status>, Ended> {
         let what = format!("{method}({} raw bytes)", bytes.len());
         let path = format!("/bigfleet.v1alpha1.CapacityProvider/{method}");
         let path = PathAndQuery::try_from(path).expect("a method name is a path");

@@ -37,7 +37,8 @@ pub(crate) struct Reference {
 impl Reference {
     /// A machine as it is seen now; nothing is known of its past.
     pub(crate) fn new(machine: &Machine, deletes: bool) -> Self {
-        let binding = (!machine.cluster.is_empty()).then(|| (machine.cluster.clone(), machine.shard_metadata.clone()));
+        let binding =
+            (!machine.cluster.is_empty()).then(|| (machine.cluster.clone(), machine.shard_metadata.clone()));
         Self {
             id: machine.id.clone(),
             possible: BTreeSet::from([state_of(machine)]),
@@ -81,18 +82,23 @@ impl Reference {
     pub(crate) fn observe(&mut self, machine: &Machine, place: &str) -> Verdict {
         self.pass_time();
         let state = state_of(machine);
-        ensure(self.possible.contains(&state), format!("{place}: {:?} is {}", self.id, names(&self.possible)), || {
-            state_name(state).into()
-        })?;
+        ensure(
+            self.possible.contains(&state),
+            format!("{place}: {:?} is {}", self.id, names(&self.possible)),
+            || state_name(state).into(),
+        )?;
         self.possible = BTreeSet::from([state]);
         self.shape(machine, state, place)
     }
 
     /// The parts of a record that come and go with its state.
     fn shape(&mut self, machine: &Machine, state: State, place: &str) -> Verdict {
-        let expected = |what: &str| format!("{place}: {} machine {:?} with {what}", state_name(state), self.id);
+        let expected =
+            |what: &str| format!("{place}: {} machine {:?} with {what}", state_name(state), self.id);
         if state == State::Failed {
-            return ensure(!machine.last_error.is_empty(), expected("a last_error"), || "an empty one".into());
+            return ensure(!machine.last_error.is_empty(), expected("a last_error"), || {
+                "an empty one".into()
+            });
         }
         let hosted = !matches!(state, State::Speculative | State::Creating);
         ensure(has_host(machine) == hosted, expected(if hosted { "a host" } else { "no host" }), || {
@@ -103,7 +109,9 @@ impl Reference {
             self.binding = None;
         }
         let (cluster, metadata) = self.binding.clone().unwrap_or_default();
-        ensure(machine.cluster == cluster, expected(&format!("cluster {cluster:?}")), || format!("{:?}", machine.cluster))?;
+        ensure(machine.cluster == cluster, expected(&format!("cluster {cluster:?}")), || {
+            format!("{:?}", machine.cluster)
+        })?;
         ensure(machine.shard_metadata == metadata, expected(&format!("metadata {metadata:?}")), || {
             format!("{:?}", machine.shard_metadata)
         })
@@ -121,7 +129,9 @@ impl Reference {
         let what = format!("{kind}({:?}, {token})", self.id);
         let code = answer.as_ref().err().map(Status::code);
         let in_words = || match answer {
-            Ok(ack) => format!("OK, operation {:?}, {:?}", ack.operation_id, ack.machine.as_ref().map(state_of)),
+            Ok(ack) => {
+                format!("OK, operation {:?}, {:?}", ack.operation_id, ack.machine.as_ref().map(state_of))
+            }
             Err(status) => in_words(status),
         };
         if kind == Kind::Delete && !self.deletes {
@@ -165,11 +175,14 @@ impl Reference {
         what: &str,
     ) -> Verdict {
         let kind = order.kind();
-        let Some(machine) = &ack.machine else { return failed(format!("{what}: a machine in the ack"), "none") };
+        let Some(machine) = &ack.machine else {
+            return failed(format!("{what}: a machine in the ack"), "none");
+        };
         let (id, state) = (&ack.operation_id, state_of(machine));
         ensure(!id.is_empty(), format!("{what}: an operation id"), || "an empty one".into())?;
         let repeats = self.possible.contains(&state) && (state == kind.during() || state == kind.to());
-        let begins = self.possible.contains(&kind.from()) && [kind.during(), kind.to(), State::Failed].contains(&state);
+        let begins = self.possible.contains(&kind.from())
+            && [kind.during(), kind.to(), State::Failed].contains(&state);
         let is_new = !operations.contains(id);
         match &self.recorded[&kind] {
             Recorded::Is(recorded) if repeats && recorded == id => {}
@@ -184,7 +197,10 @@ impl Reference {
                 }
             }
             recorded => {
-                let expected = format!("{what} on {} with {recorded:?}: a refusal, a repeat or a new id", names(&self.possible));
+                let expected = format!(
+                    "{what} on {} with {recorded:?}: a refusal, a repeat or a new id",
+                    names(&self.possible)
+                );
                 return failed(expected, format!("OK, operation {id:?}, {}", state_name(state)));
             }
         }
@@ -209,11 +225,16 @@ mod tests {
         Machine { id: "m".into(), state: state as i32, host: hosted.then_some(host), ..Machine::default() }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the shape of an answer")]
     fn ok(id: &str, state: State) -> Result<TransitionAck, Status> {
         Ok(TransitionAck { operation_id: id.into(), machine: Some(machine(state)) })
     }
 
-    fn judge(reference: &mut Reference, answer: &Result<TransitionAck, Status>, seen: &mut BTreeSet<String>) -> bool {
+    fn judge(
+        reference: &mut Reference,
+        answer: &Result<TransitionAck, Status>,
+        seen: &mut BTreeSet<String>,
+    ) -> bool {
         reference.judge(&Order::Create, &Token::none(), answer, seen).is_ok()
     }
 
@@ -225,7 +246,10 @@ mod tests {
         assert!(judge(&mut reference, &ok("op-1", State::Creating), &mut seen));
         assert!(judge(&mut reference.clone(), &ok("op-1", State::Idle), &mut seen));
         assert!(!judge(&mut reference.clone(), &ok("op-2", State::Idle), &mut seen));
-        assert!(!judge(&mut reference.clone(), &Err(Status::internal("no")), &mut seen) || reference.possible.len() > 1);
+        assert!(
+            !judge(&mut reference.clone(), &Err(Status::internal("no")), &mut seen)
+                || reference.possible.len() > 1
+        );
         assert!(reference.observe(&machine(State::Idle), "Get").is_ok());
         assert!(reference.observe(&machine(State::Creating), "Get").is_err());
     }

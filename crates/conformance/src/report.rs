@@ -122,7 +122,8 @@ pub(crate) mod tests {
             calls: vec!["Get(\"m\") -> OK".into()],
             reproduce: "bigfleet conform h:1 --only LIFE-002 --seed 7".into(),
         };
-        let outcomes = [Outcome::Passed, Outcome::Failed(failure), Outcome::Skipped("no \"machines\"".into())];
+        let outcomes =
+            [Outcome::Passed, Outcome::Failed(failure), Outcome::Skipped("no \"machines\"".into())];
         let results = catalogue().iter().zip(outcomes).map(|(behaviour, outcome)| CheckResult {
             behaviour: *behaviour,
             outcome,

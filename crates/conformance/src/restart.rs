@@ -59,7 +59,9 @@ async fn run_command(command: &str, deadline: Duration) -> Result<(), String> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
     match clock::within(deadline, shell.status()).await {
-        None => Err(format!("the restart command did not return within {deadline:?}; start the provider in the background")),
+        None => Err(format!(
+            "the restart command did not return within {deadline:?}; start the provider in the background"
+        )),
         Some(Err(error)) => Err(format!("the restart command could not be started: {error}")),
         Some(Ok(status)) if !status.success() => Err(format!("the restart command ended with {status}")),
         Some(Ok(_)) => Ok(()),

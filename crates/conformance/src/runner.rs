@@ -36,7 +36,10 @@ impl Observer for Silent {}
 pub async fn run(config: Config, observer: &dyn Observer) -> Result<Report, CannotRun> {
     let unknown = config.selection.unknown();
     if !unknown.is_empty() {
-        return Err(CannotRun::Usage(format!("no behaviour or group is called {}; see --list", unknown.join(", "))));
+        return Err(CannotRun::Usage(format!(
+            "no behaviour or group is called {}; see --list",
+            unknown.join(", ")
+        )));
     }
     let selected: Vec<Check> =
         CHECKS.iter().copied().filter(|check| config.selection.holds(&check.behaviour)).collect();
@@ -47,7 +50,8 @@ pub async fn run(config: Config, observer: &dyn Observer) -> Result<Report, Cann
     let target = Target::new(&config)?;
     target.wait_until_reached(&config, &mut Patience::new(config.limits.call, config.limits.poll)).await?;
     let run = Arc::new(Run::new(config, target));
-    let (beside, alone): (Vec<_>, Vec<_>) = selected.into_iter().partition(|check| check.manner == Manner::Beside);
+    let (beside, alone): (Vec<_>, Vec<_>) =
+        selected.into_iter().partition(|check| check.manner == Manner::Beside);
     let mut results = run_beside(&run, &beside, observer).await;
     for check in alone {
         observer.started(&check.behaviour);
@@ -106,7 +110,8 @@ async fn carry_out(run: Arc<Run>, check: Check) -> CheckResult {
         Err(Ended::Failed { expected, got }) => {
             let calls = notebook.calls.lock().expect("no holder panics").iter().cloned().collect();
             let config = &context.run.config;
-            let reproduce = format!("bigfleet conform {} --only {} --seed {}", config.address, context.id, config.seed);
+            let reproduce =
+                format!("bigfleet conform {} --only {} --seed {}", config.address, context.id, config.seed);
             Outcome::Failed(Failure { expected, got, calls, reproduce })
         }
     };

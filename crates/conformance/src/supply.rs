@@ -146,7 +146,8 @@ impl Supply {
         let listed = context.list_all().await?.machines;
         let mut shelf = self.shelf();
         for machine in listed {
-            if is_usable(&machine) && !shelf.taken.contains(&machine.id) && !shelf.kept.contains(&machine.id) {
+            if is_usable(&machine) && !shelf.taken.contains(&machine.id) && !shelf.kept.contains(&machine.id)
+            {
                 let state = state_of(&machine);
                 shelf.free.insert(machine.id, if is_settled(state) { state } else { State::Unspecified });
             }
@@ -180,7 +181,12 @@ impl Shelf {
 }
 
 /// Brings a machine to the wanted state. Nothing means that it cannot be brought there.
-async fn bring(context: &Context, mut lease: Lease, wanted: State, deletes: bool) -> Result<Option<Lease>, Ended> {
+async fn bring(
+    context: &Context,
+    mut lease: Lease,
+    wanted: State,
+    deletes: bool,
+) -> Result<Option<Lease>, Ended> {
     if !is_usable(&lease.machine) {
         lease.keep();
         return Ok(None);

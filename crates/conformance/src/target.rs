@@ -22,7 +22,9 @@ pub enum CannotRun {
     #[error("{0}")]
     Usage(String),
     /// Nobody answers at the address.
-    #[error("cannot reach a provider at {address}: {reason}; is it running, and is TLS set on both sides or on neither?")]
+    #[error(
+        "cannot reach a provider at {address}: {reason}; is it running, and is TLS set on both sides or on neither?"
+    )]
     Unreachable {
         /// Where it was looked for.
         address: String,
@@ -71,14 +73,20 @@ impl Target {
     }
 
     /// Waits until every connection answers.
-    pub(crate) async fn wait_until_reached(&self, config: &Config, patience: &mut Patience) -> Result<(), CannotRun> {
+    pub(crate) async fn wait_until_reached(
+        &self,
+        config: &Config,
+        patience: &mut Patience,
+    ) -> Result<(), CannotRun> {
         for channel in &self.channels {
             loop {
                 let filter = ListFilter { max_results: 1, ..ListFilter::default() };
                 let mut client = transport::provider_client(channel.clone());
                 let reason = match clock::within(config.limits.call, client.list(filter)).await {
                     Some(Ok(_)) => break,
-                    Some(Err(status)) => format!("{}: {}", crate::calls::code_name(status.code()), status.message()),
+                    Some(Err(status)) => {
+                        format!("{}: {}", crate::calls::code_name(status.code()), status.message())
+                    }
                     None => format!("no answer to List within {:?}", config.limits.call),
                 };
                 if !patience.wait().await {
@@ -98,10 +106,13 @@ fn endpoint(config: &Config) -> Result<Endpoint, CannotRun> {
     if config.address.contains("://") || !config.address.contains(':') {
         return Err(wrong(&"no host and port"));
     }
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", config.address)).map_err(|error| wrong(&error))?;
+    let endpoint =
+        Endpoint::from_shared(format!("{scheme}://{}", config.address)).map_err(|error| wrong(&error))?;
     let endpoint = transport::endpoint(endpoint);
     let Some(tls) = &config.tls else { return Ok(endpoint) };
-    endpoint.tls_config(tls_config(tls)?).map_err(|error| CannotRun::Usage(format!("TLS files do not work: {error}")))
+    endpoint
+        .tls_config(tls_config(tls)?)
+        .map_err(|error| CannotRun::Usage(format!("TLS files do not work: {error}")))
 }
 
 fn tls_config(tls: &Tls) -> Result<ClientTlsConfig, CannotRun> {
@@ -112,7 +123,11 @@ fn tls_config(tls: &Tls) -> Result<ClientTlsConfig, CannotRun> {
     match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => config = config.identity(Identity::from_pem(read(cert)?, read(key)?)),
         (None, None) => {}
-        _ => return Err(CannotRun::Usage("a certificate needs its key and a key its certificate; give both".into())),
+        _ => {
+            return Err(CannotRun::Usage(
+                "a certificate needs its key and a key its certificate; give both".into(),
+            ));
+        }
     }
     if let Some(name) = &tls.server_name {
         config = config.domain_name(name);

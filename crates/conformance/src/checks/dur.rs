@@ -76,7 +76,9 @@ async fn at_rest(c: Context) -> Verdict {
     let rested = crash.before.iter().filter(|(id, m)| is_settled(state_of(m)) && !moving.contains(id));
     let mut compared = 0;
     for (id, before) in rested {
-        let Some(after) = crash.after.get(id) else { return failed(format!("{id:?} is listed"), "it is not") };
+        let Some(after) = crash.after.get(id) else {
+            return failed(format!("{id:?} is listed"), "it is not");
+        };
         ensure(unpriced(before) == unpriced(after), format!("{before:?}"), || format!("{after:?}"))?;
         compared += 1;
     }
@@ -101,7 +103,9 @@ async fn rested(c: Context, which: fn(&Crash) -> &Rested) -> Verdict {
     let rested = which(&crash);
     let after = c.get(&rested.id).await?;
     let parts = |m: &Machine| (state_of(m), m.host.clone(), m.cluster.clone());
-    ensure(parts(&after) == parts(&rested.before), format!("{:?}", parts(&rested.before)), || format!("{:?}", parts(&after)))
+    ensure(parts(&after) == parts(&rested.before), format!("{:?}", parts(&rested.before)), || {
+        format!("{:?}", parts(&after))
+    })
 }
 
 async fn metadata_survives(c: Context) -> Verdict {
@@ -150,7 +154,9 @@ async fn operation(c: Context, kind: Kind) -> Verdict {
         Kind::Drain | Kind::Delete => &crash.drained,
     };
     let again = c.plain(kind, &rested.id, &c.token()).await?.accepted()?;
-    ensure(again.operation_id == rested.operation_id, format!("{:?}", rested.operation_id), || again.operation_id.clone())
+    ensure(again.operation_id == rested.operation_id, format!("{:?}", rested.operation_id), || {
+        again.operation_id.clone()
+    })
 }
 
 async fn fresh_ids(c: Context) -> Verdict {
@@ -160,7 +166,9 @@ async fn fresh_ids(c: Context) -> Verdict {
     for round in 0..4 {
         for kind in [Kind::Configure, Kind::Drain] {
             let id = c.step(kind, &lease.id).await?.0.operation_id;
-            ensure(seen.insert(id.clone()), "an id never seen before", || format!("{id:?} in round {round}"))?;
+            ensure(seen.insert(id.clone()), "an id never seen before", || {
+                format!("{id:?} in round {round}")
+            })?;
         }
     }
     Ok(())
@@ -179,7 +187,9 @@ async fn in_flight(c: Context, kind: Kind) -> Verdict {
         State::Failed => ensure(!machine.last_error.is_empty(), "a last_error", || "an empty one".into()),
         State::Speculative => ensure(!has_host(&machine), "no host", || format!("{:?}", machine.host)),
         State::Configured => ensure(!machine.cluster.is_empty(), "a cluster", || "none".into()),
-        _ => ensure(has_host(&machine) && machine.cluster.is_empty(), "a host and no cluster", || format!("{machine:?}")),
+        _ => ensure(has_host(&machine) && machine.cluster.is_empty(), "a host and no cluster", || {
+            format!("{machine:?}")
+        }),
     }
 }
 
@@ -199,12 +209,15 @@ async fn old_cursor(c: Context) -> Verdict {
     if crash.cursor.is_empty() {
         return skipped("the provider gives no revision");
     }
-    let list = c.list(ListFilter { since_revision: crash.cursor.clone(), ..ListFilter::default() }).await?.machines;
+    let list =
+        c.list(ListFilter { since_revision: crash.cursor.clone(), ..ListFilter::default() }).await?.machines;
     for (id, before) in &crash.before {
         let now = c.get(id).await?;
         let listed = list.iter().any(|machine| machine.id == *id);
         let changed = state_of(&now) != state_of(before);
-        ensure(listed || !changed, format!("{id:?}, which has changed, in the delta"), || "it is not".into())?;
+        ensure(listed || !changed, format!("{id:?}, which has changed, in the delta"), || {
+            "it is not".into()
+        })?;
     }
     Ok(())
 }
@@ -214,7 +227,9 @@ async fn broken(c: Context) -> Verdict {
     c.restart().await?;
     let after = c.get(&fault.id).await?;
     let parts = |m: &Machine| (state_of(m), m.last_error.clone());
-    ensure(parts(&after) == parts(&fault.machine), format!("{:?}", parts(&fault.machine)), || format!("{:?}", parts(&after)))
+    ensure(parts(&after) == parts(&fault.machine), format!("{:?}", parts(&fault.machine)), || {
+        format!("{:?}", parts(&after))
+    })
 }
 
 async fn twice(c: Context) -> Verdict {

@@ -131,7 +131,9 @@ async fn higher(c: Context, mark: (i64, i64), token: (i64, i64)) -> Verdict {
 async fn per_machine(c: Context) -> Verdict {
     let (leases, shard) = (c.take_several(State::Idle, 2).await?, c.shard());
     c.plain(Kind::Configure, &leases[0].id, &shard.at(7, 7)).await?.accepted()?;
-    c.plain(Kind::Configure, &leases[1].id, &shard.at(1, 1)).await?.passed_the_fence("it is another machine")?;
+    c.plain(Kind::Configure, &leases[1].id, &shard.at(1, 1))
+        .await?
+        .passed_the_fence("it is another machine")?;
     for lease in &leases {
         c.settle(&lease.id).await?;
     }
@@ -216,9 +218,15 @@ async fn nameless(c: Context) -> Verdict {
 
 async fn negative(c: Context) -> Verdict {
     let (lease, shard) = (c.take(State::Idle).await?, c.shard());
-    for (epoch, sequence, passes) in
-        [(-5, -1, true), (-5, -2, false), (-5, 0, true), (-4, -9, true), (-5, 9, false), (0, 0, true), (-1, 5, false)]
-    {
+    for (epoch, sequence, passes) in [
+        (-5, -1, true),
+        (-5, -2, false),
+        (-5, 0, true),
+        (-4, -9, true),
+        (-5, 9, false),
+        (0, 0, true),
+        (-1, 5, false),
+    ] {
         let answer = probe(&c, &lease.id, &shard.at(epoch, sequence)).await?;
         let code = answer.result.as_ref().err().map(tonic::Status::code);
         ensure(code != Some(Code::InvalidArgument), "negative numbers are not judged", || answer.in_words())?;
@@ -256,7 +264,12 @@ async fn across_kinds(c: Context) -> Verdict {
 async fn byte_by_byte(c: Context) -> Verdict {
     let (lease, shard) = (c.take(State::Idle).await?, c.shard());
     passes(&c, &lease.id, &shard.at(5, 5), "it is the first").await?;
-    for other in [shard.id.to_uppercase(), format!("{} ", shard.id), format!(" {}", shard.id), format!("{}\0", shard.id)] {
+    for other in [
+        shard.id.to_uppercase(),
+        format!("{} ", shard.id),
+        format!(" {}", shard.id),
+        format!("{}\0", shard.id),
+    ] {
         let other = Shard::new(other);
         passes(&c, &lease.id, &other.at(1, 1), "it is another shard's").await?;
         fenced(&c, &lease.id, &other.at(1, 1), "it was used").await?;

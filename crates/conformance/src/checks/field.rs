@@ -69,7 +69,12 @@ pub(super) async fn every(c: Context, rule: Rule) -> Verdict {
     for seen in c.life().await?.everything() {
         if let Some(wrong) = rule(&seen.machine) {
             let machine = &seen.machine;
-            let record = format!("machine {:?}, {}, seen in {}", machine.id, state_name(state_of(machine)), seen.place);
+            let record = format!(
+                "machine {:?}, {}, seen in {}",
+                machine.id,
+                state_name(state_of(machine)),
+                seen.place
+            );
             return failed(format!("{record}: as the contract says"), wrong);
         }
     }
@@ -125,7 +130,9 @@ fn cluster_empty(m: &Machine) -> Option<String> {
 }
 
 fn metadata_lifetime(m: &Machine) -> Option<String> {
-    wrong_if(m.cluster.is_empty() && !m.shard_metadata.is_empty(), || format!("metadata {:?}", m.shard_metadata))
+    wrong_if(m.cluster.is_empty() && !m.shard_metadata.is_empty(), || {
+        format!("metadata {:?}", m.shard_metadata)
+    })
 }
 
 fn labels(m: &Machine) -> Option<String> {
@@ -181,7 +188,8 @@ fn fits(m: &Machine) -> Option<String> {
     let allocatable = m.allocatable.as_ref()?;
     match (amounts(Some(allocatable)), amounts(m.resources.as_ref())) {
         (Ok(usable), Ok(whole)) => {
-            let above = usable.iter().find(|(name, amount)| whole.get(*name).is_some_and(|whole| *amount > whole));
+            let above =
+                usable.iter().find(|(name, amount)| whole.get(*name).is_some_and(|whole| *amount > whole));
             above.map(|(name, amount)| format!("allocatable {name} {amount} above the resource"))
         }
         (Err(wrong), _) | (_, Err(wrong)) => Some(wrong),
@@ -204,7 +212,9 @@ async fn host_stays(c: Context) -> Verdict {
             continue;
         }
         let first = host.get_or_insert_with(|| seen.machine.host.clone());
-        ensure(*first == seen.machine.host, format!("{first:?}"), || format!("{:?} in {}", seen.machine.host, seen.place))?;
+        ensure(*first == seen.machine.host, format!("{first:?}"), || {
+            format!("{:?} in {}", seen.machine.host, seen.place)
+        })?;
     }
     Ok(())
 }
@@ -230,7 +240,8 @@ async fn kind_stays(c: Context) -> Verdict {
 async fn host_goes(c: Context) -> Verdict {
     c.needs_delete().await?;
     let life = c.life().await?;
-    let deleted = life.seen.iter().rfind(|s| s.place.contains("Delete") && state_of(&s.machine) == State::Speculative);
+    let deleted =
+        life.seen.iter().rfind(|s| s.place.contains("Delete") && state_of(&s.machine) == State::Speculative);
     let Some(seen) = deleted else { return failed("SPECULATIVE after Delete", "never seen") };
     ensure(!has_host(&seen.machine), "no host after Delete", || format!("{:?}", seen.machine.host))
 }

@@ -35,12 +35,16 @@ async fn serving(c: Context, service: &'static str) -> Verdict {
     let mut client = HealthClient::new(c.run.target.channel());
     let request = HealthCheckRequest { service: service.into() };
     match c.answered(&format!("Health.Check({service:?})"), client.check(request)).await? {
-        Err(status) if status.code() == Code::Unimplemented => skipped("the provider serves no grpc.health.v1.Health"),
+        Err(status) if status.code() == Code::Unimplemented => {
+            skipped("the provider serves no grpc.health.v1.Health")
+        }
         Err(status) if status.code() == Code::NotFound && !service.is_empty() => {
             skipped("the provider reports health of the whole server only")
         }
         Err(status) => failed("SERVING", in_words(&status)),
-        Ok(answer) => ensure(answer.status() == ServingStatus::Serving, "SERVING", || format!("{:?}", answer.status())),
+        Ok(answer) => {
+            ensure(answer.status() == ServingStatus::Serving, "SERVING", || format!("{:?}", answer.status()))
+        }
     }
 }
 
@@ -48,7 +52,9 @@ async fn unknown(c: Context) -> Verdict {
     let mut client = HealthClient::new(c.run.target.channel());
     let request = HealthCheckRequest { service: "no.such.Service".into() };
     match c.answered("Health.Check of an unknown service", client.check(request)).await? {
-        Err(status) if status.code() == Code::Unimplemented => skipped("the provider serves no grpc.health.v1.Health"),
+        Err(status) if status.code() == Code::Unimplemented => {
+            skipped("the provider serves no grpc.health.v1.Health")
+        }
         Err(status) => ensure(status.code() == Code::NotFound, "NOT_FOUND", || in_words(&status)),
         Ok(answer) => failed("NOT_FOUND", format!("{:?}", answer.status())),
     }
@@ -58,7 +64,9 @@ async fn watched(c: Context) -> Verdict {
     let mut client = HealthClient::new(c.run.target.own_channel());
     let request = HealthCheckRequest { service: String::new() };
     let mut stream = match c.answered("Health.Watch", client.watch(request)).await? {
-        Err(status) if status.code() == Code::Unimplemented => return skipped("the provider has no Health.Watch"),
+        Err(status) if status.code() == Code::Unimplemented => {
+            return skipped("the provider has no Health.Watch");
+        }
         Err(status) => return failed("a stream", in_words(&status)),
         Ok(stream) => stream,
     };
@@ -66,7 +74,9 @@ async fn watched(c: Context) -> Verdict {
         Some(Some(Ok(answer))) => {
             ensure(answer.status() == ServingStatus::Serving, "SERVING", || format!("{:?}", answer.status()))
         }
-        Some(Some(Err(status))) if status.code() == Code::Unimplemented => skipped("the provider has no Health.Watch"),
+        Some(Some(Err(status))) if status.code() == Code::Unimplemented => {
+            skipped("the provider has no Health.Watch")
+        }
         other => failed("SERVING at once", format!("{other:?}")),
     }
 }

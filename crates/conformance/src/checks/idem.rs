@@ -7,7 +7,9 @@ use tokio::task::JoinSet;
 use crate::behaviour::checks;
 use crate::calls::Answer;
 use crate::context::Context;
-use crate::moves::{CLUSTER, Kind, Order, State, Token, has_host, is_settled, metadata, state_name, state_of};
+use crate::moves::{
+    CLUSTER, Kind, Order, State, Token, has_host, is_settled, metadata, state_name, state_of,
+};
 use crate::verdict::{Ended, Verdict, ensure, failed, skipped};
 
 /// How many callers race.
@@ -86,7 +88,9 @@ async fn repeated_under_way(c: Context, kind: Kind) -> Verdict {
     let again = c.plain(kind, &lease.id, &shard.next()).await?.accepted()?;
     same(&first.operation_id, &again.operation_id)?;
     let state = state_of(&again.machine);
-    ensure(state == kind.during() || state == kind.to(), "the machine on its way", || state_name(state).into())?;
+    ensure(state == kind.during() || state == kind.to(), "the machine on its way", || {
+        state_name(state).into()
+    })?;
     c.reach(&lease.id, kind.to()).await?;
     Ok(())
 }
@@ -99,8 +103,12 @@ async fn repeated_at_rest(c: Context, kind: Kind) -> Verdict {
         let again = c.plain(kind, &lease.id, &c.token()).await?.accepted()?;
         same(&first.operation_id, &again.operation_id)?;
         let state = state_of(&again.machine);
-        ensure(state == kind.to(), format!("a snapshot that is {}", state_name(kind.to())), || state_name(state).into())?;
-        ensure(has_host(&again.machine) == has_host(&rested), "the host as it is now", || format!("{:?}", again.machine.host))?;
+        ensure(state == kind.to(), format!("a snapshot that is {}", state_name(kind.to())), || {
+            state_name(state).into()
+        })?;
+        ensure(has_host(&again.machine) == has_host(&rested), "the host as it is now", || {
+            format!("{:?}", again.machine.host)
+        })?;
     }
     let after = state_of(&c.get(&lease.id).await?);
     ensure(after == kind.to(), "nothing restarts", || state_name(after).into())
@@ -199,7 +207,8 @@ async fn configure_or_delete(c: Context) -> Verdict {
     c.needs_delete().await?;
     let lease = c.take(State::Idle).await?;
     let answers = at_once(&c, &lease.id, vec![Order::plain(Kind::Configure), Order::Delete]).await?;
-    let won: Vec<String> = answers.iter().filter(|answer| answer.result.is_ok()).map(|a| a.what.clone()).collect();
+    let won: Vec<String> =
+        answers.iter().filter(|answer| answer.result.is_ok()).map(|a| a.what.clone()).collect();
     let machine = c.settle(&lease.id).await?;
     if won.len() != 1 {
         return failed("one of two is accepted", format!("accepted: {won:?}"));
@@ -209,7 +218,9 @@ async fn configure_or_delete(c: Context) -> Verdict {
     }
     let kind = if won[0].starts_with("Configure") { Kind::Configure } else { Kind::Delete };
     let state = state_of(&machine);
-    ensure(state == kind.to(), format!("{} after {kind} won", state_name(kind.to())), || state_name(state).into())
+    ensure(state == kind.to(), format!("{} after {kind} won", state_name(kind.to())), || {
+        state_name(state).into()
+    })
 }
 
 async fn unique_ids(c: Context) -> Verdict {

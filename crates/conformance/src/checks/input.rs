@@ -98,7 +98,9 @@ async fn empty_id(c: Context, kind: Kind) -> Verdict {
 async fn empty_id_leaves_no_mark(c: Context) -> Verdict {
     let token = c.token();
     for _ in 0..2 {
-        c.plain(Kind::Create, "", &token).await?.has_code(Code::InvalidArgument, "the id is looked at first")?;
+        c.plain(Kind::Create, "", &token)
+            .await?
+            .has_code(Code::InvalidArgument, "the id is looked at first")?;
     }
     Ok(())
 }
@@ -114,7 +116,18 @@ async fn refused_everywhere(c: &Context, id: &str) -> Verdict {
 }
 
 async fn hostile_ids(c: Context) -> Verdict {
-    let ids = ["\0", "a\0b", "../../etc/passwd", "'; DROP TABLE machines; --", "$(reboot)", "\u{202e}abc", "%s%n", " ", "\n", "💥"];
+    let ids = [
+        "\0",
+        "a\0b",
+        "../../etc/passwd",
+        "'; DROP TABLE machines; --",
+        "$(reboot)",
+        "\u{202e}abc",
+        "%s%n",
+        " ",
+        "\n",
+        "💥",
+    ];
     for id in ids {
         refused_everywhere(&c, id).await?;
     }
@@ -130,7 +143,9 @@ async fn odd_shards(c: Context) -> Verdict {
     let base = c.shard().id;
     for odd in ["\0".to_owned(), "\n\r\t".into(), "🦀".into(), "/../".into(), "x".repeat(4000)] {
         let token = Token { shard_id: format!("{base}{odd}"), epoch: 1, sequence: 1 };
-        c.plain(Kind::Create, &lease.id, &token).await?.passed_the_fence("no shard of this name was ever here")?;
+        c.plain(Kind::Create, &lease.id, &token)
+            .await?
+            .passed_the_fence("no shard of this name was ever here")?;
     }
     unchanged(&c, &lease.machine).await
 }
@@ -161,7 +176,8 @@ async fn large_metadata(c: Context) -> Verdict {
 async fn any_blob(c: Context) -> Verdict {
     let lease = c.take(State::Idle).await?;
     let blob = (0..=255).collect();
-    let order = Order::Configure { cluster: CLUSTER.into(), metadata: std::collections::BTreeMap::default(), blob };
+    let order =
+        Order::Configure { cluster: CLUSTER.into(), metadata: std::collections::BTreeMap::default(), blob };
     c.walk(&order, &lease.id).await?;
     Ok(())
 }
@@ -203,15 +219,20 @@ async fn negative_cap(c: Context) -> Verdict {
 async fn unknown_state(c: Context) -> Verdict {
     match c.try_list(ListFilter { states: vec![99, -1], ..ListFilter::default() }).await? {
         Ok(list) => ensure(list.machines.is_empty(), "no machine", || format!("{}", list.machines.len()))?,
-        Err(status) => ensure(status.code() == Code::InvalidArgument, "INVALID_ARGUMENT", || in_words(&status))?,
+        Err(status) => {
+            ensure(status.code() == Code::InvalidArgument, "INVALID_ARGUMENT", || in_words(&status))?;
+        }
     }
     alive(&c).await
 }
 
 async fn many_states(c: Context) -> Verdict {
-    let list = c.list(ListFilter { states: vec![State::Idle as i32; 10_000], ..ListFilter::default() }).await?;
+    let list =
+        c.list(ListFilter { states: vec![State::Idle as i32; 10_000], ..ListFilter::default() }).await?;
     let distinct = ids(&list.machines).len();
-    ensure(distinct == list.machines.len(), "each machine once", || format!("{distinct} of {}", list.machines.len()))
+    ensure(distinct == list.machines.len(), "each machine once", || {
+        format!("{distinct} of {}", list.machines.len())
+    })
 }
 
 /// Sends bytes that must be refused by each method.
@@ -221,7 +242,11 @@ async fn refuses(c: &Context, methods: &[&str], bytes: &[u8]) -> Verdict {
             Ok(_) => return failed(format!("{method} refuses these {} bytes", bytes.len()), "OK"),
             Err(status) => {
                 let code = status.code();
-                ensure(code != Code::FailedPrecondition, format!("{method}: not FAILED_PRECONDITION"), || in_words(&status))?;
+                ensure(
+                    code != Code::FailedPrecondition,
+                    format!("{method}: not FAILED_PRECONDITION"),
+                    || in_words(&status),
+                )?;
             }
         }
     }
@@ -246,7 +271,8 @@ async fn cut_short(c: Context) -> Verdict {
 
 async fn send<T: Message + Default>(c: &Context, method: &str, bytes: Vec<u8>) -> Result<T, Ended> {
     match c.send_bytes(method, bytes).await? {
-        Ok(answer) => T::decode(answer.as_slice()).or_else(|error| failed("a message of the contract", error.to_string())),
+        Ok(answer) => T::decode(answer.as_slice())
+            .or_else(|error| failed("a message of the contract", error.to_string())),
         Err(status) => failed(format!("{method} answers"), in_words(&status)),
     }
 }
@@ -257,13 +283,17 @@ async fn unknown_fields(c: Context) -> Verdict {
     let machine: Machine = send(&c, "Get", [field(1, lease.id.as_bytes()), strange.clone()].concat()).await?;
     ensure(machine.id == lease.id, format!("machine {:?}", lease.id), || format!("{:?}", machine.id))?;
     let (list, all): (MachineList, _) = (send(&c, "List", strange).await?, c.list_all().await?);
-    ensure(list.machines.len() == all.machines.len(), "the whole inventory", || format!("{}", list.machines.len()))
+    ensure(list.machines.len() == all.machines.len(), "the whole inventory", || {
+        format!("{}", list.machines.len())
+    })
 }
 
 async fn retired_fields(c: Context) -> Verdict {
     let old = [field(2, b"no-such-zone"), field(3, b"no-such-type")].concat();
     let (list, all): (MachineList, _) = (send(&c, "List", old).await?, c.list_all().await?);
-    ensure(list.machines.len() == all.machines.len(), "the whole inventory", || format!("{}", list.machines.len()))?;
+    ensure(list.machines.len() == all.machines.len(), "the whole inventory", || {
+        format!("{}", list.machines.len())
+    })?;
     let lease = c.take(State::Speculative).await?;
     let token = c.token();
     let create = CreateRequest {
@@ -287,7 +317,7 @@ async fn old_delete(c: Context) -> Verdict {
 }
 
 async fn unknown_method(c: Context) -> Verdict {
-    let code = c.send_bytes("Watch", Vec::new()).await?.map(|_| Code::Ok).unwrap_or_else(|status| status.code());
+    let code = c.send_bytes("Watch", Vec::new()).await?.map_or_else(|status| status.code(), |_| Code::Ok);
     ensure(code == Code::Unimplemented, "UNIMPLEMENTED", || format!("{code:?}"))
 }
 
@@ -332,7 +362,9 @@ async fn random_bytes(c: Context) -> Verdict {
         }
     }
     let after = c.list_all().await?;
-    ensure(ids(&before.machines) == ids(&after.machines), "the same machines", || format!("{} machines", after.machines.len()))
+    ensure(ids(&before.machines) == ids(&after.machines), "the same machines", || {
+        format!("{} machines", after.machines.len())
+    })
 }
 
 async fn given_up(c: Context) -> Verdict {
@@ -344,7 +376,9 @@ async fn given_up(c: Context) -> Verdict {
         let _ = clock::within(Duration::from_micros(micros), call).await;
         let machine = c.settle(&lease.id).await?;
         let state = state_of(&machine);
-        ensure([State::Speculative, State::Idle].contains(&state), "SPECULATIVE or IDLE", || state_name(state).into())?;
+        ensure([State::Speculative, State::Idle].contains(&state), "SPECULATIVE or IDLE", || {
+            state_name(state).into()
+        })?;
         // Whether it arrived or not, asking again works.
         c.step(Kind::Create, &lease.id).await?;
     }

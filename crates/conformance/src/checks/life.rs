@@ -77,9 +77,12 @@ async fn ack_state(c: Context, kind: Kind) -> Verdict {
     let lease = c.take(kind.from()).await?;
     let ack = c.plain(kind, &lease.id, &c.token()).await?.accepted()?;
     let state = state_of(&ack.machine);
-    let expected = format!("the ack of {kind} shows {} or {}", state_name(kind.during()), state_name(kind.to()));
+    let expected =
+        format!("the ack of {kind} shows {} or {}", state_name(kind.during()), state_name(kind.to()));
     ensure(state == kind.during() || state == kind.to(), expected, || state_name(state).into())?;
-    ensure(ack.machine.id == lease.id, format!("the ack shows machine {:?}", lease.id), || ack.machine.id.clone())?;
+    ensure(ack.machine.id == lease.id, format!("the ack shows machine {:?}", lease.id), || {
+        ack.machine.id.clone()
+    })?;
     c.reach(&lease.id, kind.to()).await?;
     Ok(())
 }
@@ -88,7 +91,9 @@ async fn seen_at_once(c: Context) -> Verdict {
     let lease = c.take(State::Speculative).await?;
     c.plain(Kind::Create, &lease.id, &c.token()).await?.accepted()?;
     let state = state_of(&c.get(&lease.id).await?);
-    ensure(state != State::Speculative, "Get after the ack of Create shows CREATING or later", || "SPECULATIVE".into())?;
+    ensure(state != State::Speculative, "Get after the ack of Create shows CREATING or later", || {
+        "SPECULATIVE".into()
+    })?;
     c.reach(&lease.id, State::Idle).await?;
     Ok(())
 }
@@ -98,7 +103,9 @@ async fn bound_again(c: Context) -> Verdict {
     let other = format!("{CLUSTER}-other");
     for cluster in [CLUSTER, &other] {
         let (_, machine) = c.walk(&Order::to(cluster), &lease.id).await?;
-        ensure(machine.cluster == cluster, format!("cluster is {cluster:?}"), || format!("{:?}", machine.cluster))?;
+        ensure(machine.cluster == cluster, format!("cluster is {cluster:?}"), || {
+            format!("{:?}", machine.cluster)
+        })?;
         c.step(Kind::Drain, &lease.id).await?;
     }
     Ok(())
@@ -117,7 +124,9 @@ async fn id_stays(c: Context) -> Verdict {
     let life = c.life().await?;
     let id = &life.seen[0].machine.id;
     let changed = life.seen.iter().find(|seen| seen.machine.id != *id);
-    changed.map_or(Ok(()), |seen| failed(format!("id {id:?}"), format!("{:?} in {}", seen.machine.id, seen.place)))
+    changed.map_or(Ok(()), |seen| {
+        failed(format!("id {id:?}"), format!("{:?} in {}", seen.machine.id, seen.place))
+    })
 }
 
 async fn legal_states(c: Context) -> Verdict {
@@ -197,5 +206,7 @@ pub(crate) fn unpriced(machine: &Machine) -> Machine {
 /// Fails if the machine is not as it was.
 pub(crate) async fn unchanged(c: &Context, before: &Machine) -> Result<(), Ended> {
     let after = c.get(&before.id).await?;
-    ensure(unpriced(&after) == unpriced(before), format!("no effect: {:?}", unpriced(before)), || format!("{after:?}"))
+    ensure(unpriced(&after) == unpriced(before), format!("no effect: {:?}", unpriced(before)), || {
+        format!("{after:?}")
+    })
 }

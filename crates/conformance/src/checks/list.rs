@@ -13,9 +13,9 @@ use crate::verdict::{Verdict, ensure, failed, skipped};
 mod revision;
 
 use revision::{
-    cap_with_cursor, cursor_ahead, cursor_with_states, deleted_in_delta, delta_covers_several, delta_shows_change,
-    delta_shows_end, garbage, head_is_empty, no_cursor, quiet_stays, reads_stay, revision_given, revision_moves,
-    revision_opaque_to_states,
+    cap_with_cursor, cursor_ahead, cursor_with_states, deleted_in_delta, delta_covers_several,
+    delta_shows_change, delta_shows_end, garbage, head_is_empty, no_cursor, quiet_stays, reads_stay,
+    revision_given, revision_moves, revision_opaque_to_states,
 };
 
 checks! { List:
@@ -135,7 +135,10 @@ const STATES: [State; 8] = [
 fn only(machines: &[Machine], states: &[State]) -> Verdict {
     match machines.iter().find(|machine| !states.contains(&state_of(machine))) {
         Some(stray) => failed(
-            format!("only machines that are {:?}", states.iter().map(|state| state_name(*state)).collect::<Vec<_>>()),
+            format!(
+                "only machines that are {:?}",
+                states.iter().map(|state| state_name(*state)).collect::<Vec<_>>()
+            ),
             format!("{:?} is {}", stray.id, state_name(state_of(stray))),
         ),
         None => Ok(()),
@@ -156,7 +159,9 @@ async fn lists_taken(c: Context) -> Verdict {
 async fn listed_once(c: Context) -> Verdict {
     let list = c.list_all().await?;
     let distinct = ids(&list.machines).len();
-    ensure(distinct == list.machines.len(), "no id twice", || format!("{distinct} ids, {} records", list.machines.len()))
+    ensure(distinct == list.machines.len(), "no id twice", || {
+        format!("{distinct} ids, {} records", list.machines.len())
+    })
 }
 
 async fn one_state(c: Context) -> Verdict {
@@ -170,9 +175,11 @@ async fn complete_state(c: Context) -> Verdict {
     for state in SETTLED {
         let lease = c.take(state).await?;
         let list = c.list(of_state(&[state])).await?;
-        ensure(ids(&list.machines).contains(lease.id.as_str()), format!("{:?} under {}", lease.id, state_name(state)), || {
-            format!("{} machines without it", list.machines.len())
-        })?;
+        ensure(
+            ids(&list.machines).contains(lease.id.as_str()),
+            format!("{:?} under {}", lease.id, state_name(state)),
+            || format!("{} machines without it", list.machines.len()),
+        )?;
     }
     Ok(())
 }
@@ -183,7 +190,9 @@ async fn union(c: Context) -> Verdict {
         let list = c.list(of_state(&states)).await?;
         only(&list.machines, &states)?;
         for id in [&idle.id, &bound.id] {
-            ensure(ids(&list.machines).contains(id.as_str()), format!("{id:?} is listed"), || "it is not".into())?;
+            ensure(ids(&list.machines).contains(id.as_str()), format!("{id:?} is listed"), || {
+                "it is not".into()
+            })?;
         }
     }
     Ok(())
@@ -209,9 +218,13 @@ async fn capped(c: Context, caps: &'static [i32]) -> Verdict {
         let list = c.list(capped_at(*cap)).await?;
         let most = total.min(*cap as usize);
         let right = list.machines.len() <= most && (total == 0 || !list.machines.is_empty());
-        ensure(right, format!("1 to {most} machines for max_results {cap}"), || format!("{}", list.machines.len()))?;
+        ensure(right, format!("1 to {most} machines for max_results {cap}"), || {
+            format!("{}", list.machines.len())
+        })?;
         let distinct = ids(&list.machines).len();
-        ensure(distinct == list.machines.len(), "no id twice", || format!("{distinct} of {}", list.machines.len()))?;
+        ensure(distinct == list.machines.len(), "no id twice", || {
+            format!("{distinct} of {}", list.machines.len())
+        })?;
     }
     Ok(())
 }

@@ -63,7 +63,9 @@ async fn echo(c: Context, notes: BTreeMap<String, String>) -> Verdict {
     bind(&c, &lease.id, &notes).await?;
     // Empty the machine's notes again, so that nobody else finds them.
     let (_, machine) = c.step(Kind::Drain, &lease.id).await?;
-    ensure(machine.shard_metadata.is_empty(), "no metadata after Drain", || format!("{:?}", machine.shard_metadata))
+    ensure(machine.shard_metadata.is_empty(), "no metadata after Drain", || {
+        format!("{:?}", machine.shard_metadata)
+    })
 }
 
 async fn bind(c: &Context, id: &str, notes: &BTreeMap<String, String>) -> Result<Machine, Ended> {
@@ -76,18 +78,30 @@ fn shows(machine: &Machine, notes: &BTreeMap<String, String>, place: &str) -> Ve
     if machine.shard_metadata == *notes {
         return Ok(());
     }
-    let lost: Vec<_> = notes.iter().filter(|(key, value)| machine.shard_metadata.get(*key) != Some(*value)).take(3).collect();
-    let strange: Vec<_> = machine.shard_metadata.iter().filter(|(key, _)| !notes.contains_key(*key)).take(3).collect();
-    failed(format!("{place} shows the metadata of Configure"), format!("lost or changed: {lost:?}; not ours: {strange:?}"))
+    let lost: Vec<_> = notes
+        .iter()
+        .filter(|(key, value)| machine.shard_metadata.get(*key) != Some(*value))
+        .take(3)
+        .collect();
+    let strange: Vec<_> =
+        machine.shard_metadata.iter().filter(|(key, _)| !notes.contains_key(*key)).take(3).collect();
+    failed(
+        format!("{place} shows the metadata of Configure"),
+        format!("lost or changed: {lost:?}; not ours: {strange:?}"),
+    )
 }
 
 async fn visible_at_once(c: Context) -> Verdict {
     let lease = c.take(State::Idle).await?;
     let notes = metadata([("early", "bird")]);
     let ack = c.act(&Order::noted(CLUSTER, notes.clone()), &lease.id, &c.token()).await?.accepted()?;
-    for (place, machine) in [("the ack of Configure", ack.machine), ("Get right after it", c.get(&lease.id).await?)] {
+    for (place, machine) in
+        [("the ack of Configure", ack.machine), ("Get right after it", c.get(&lease.id).await?)]
+    {
         shows(&machine, &notes, place)?;
-        ensure(machine.cluster == CLUSTER, format!("{place} shows cluster {CLUSTER:?}"), || format!("{:?}", machine.cluster))?;
+        ensure(machine.cluster == CLUSTER, format!("{place} shows cluster {CLUSTER:?}"), || {
+            format!("{:?}", machine.cluster)
+        })?;
     }
     c.reach(&lease.id, State::Configured).await?;
     Ok(())
@@ -106,7 +120,9 @@ async fn stays_while_draining(c: Context) -> Verdict {
     }
     for machine in draining {
         shows(&machine, &notes, "DRAINING")?;
-        ensure(machine.cluster == CLUSTER, "the cluster while DRAINING", || format!("{:?}", machine.cluster))?;
+        ensure(machine.cluster == CLUSTER, "the cluster while DRAINING", || {
+            format!("{:?}", machine.cluster)
+        })?;
     }
     Ok(())
 }
@@ -117,9 +133,18 @@ async fn vanishes(c: Context) -> Verdict {
     let (_, machine) = c.step(Kind::Drain, &lease.id).await?;
     let listed = c.list_all().await?.machines.into_iter().find(|listed| listed.id == lease.id);
     for machine in listed.into_iter().chain([machine]) {
-        ensure(machine.cluster.is_empty() && machine.shard_metadata.is_empty(), "neither cluster nor metadata", || {
-            format!("{} with {:?}, {:?}", state_name(state_of(&machine)), machine.cluster, machine.shard_metadata)
-        })?;
+        ensure(
+            machine.cluster.is_empty() && machine.shard_metadata.is_empty(),
+            "neither cluster nor metadata",
+            || {
+                format!(
+                    "{} with {:?}, {:?}",
+                    state_name(state_of(&machine)),
+                    machine.cluster,
+                    machine.shard_metadata
+                )
+            },
+        )?;
     }
     Ok(())
 }
@@ -159,7 +184,9 @@ async fn in_list(c: Context) -> Verdict {
 async fn not_in_labels(c: Context) -> Verdict {
     let lease = c.take(State::Idle).await?;
     let machine = bind(&c, &lease.id, &metadata([("label-like", "x")])).await?;
-    ensure(machine.labels == lease.machine.labels, format!("{:?}", lease.machine.labels), || format!("{:?}", machine.labels))
+    ensure(machine.labels == lease.machine.labels, format!("{:?}", lease.machine.labels), || {
+        format!("{:?}", machine.labels)
+    })
 }
 
 async fn not_shared(c: Context) -> Verdict {

@@ -132,7 +132,8 @@ fn observe_all(references: &mut [Reference], machines: &[Machine]) -> Verdict {
 /// A move: every other time the one that is legal if the machine stands still.
 fn order(random: &mut Random, state: State, odd: bool) -> Order {
     let legal: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kind.from() == state).collect();
-    let kind = if random.percent(50) && !legal.is_empty() { *random.pick(&legal) } else { *random.pick(&Kind::ALL) };
+    let kind =
+        if random.percent(50) && !legal.is_empty() { *random.pick(&legal) } else { *random.pick(&Kind::ALL) };
     if kind != Kind::Configure {
         return Order::plain(kind);
     }
@@ -143,7 +144,8 @@ fn order(random: &mut Random, state: State, odd: bool) -> Order {
 }
 
 fn text(random: &mut Random, odd: bool) -> String {
-    const ODD: [char; 12] = ['\0', '\n', ' ', '\t', '\u{1b}', '\u{7f}', '"', '\\', 'é', '\u{301}', '🦀', '\u{10ffff}'];
+    const ODD: [char; 12] =
+        ['\0', '\n', ' ', '\t', '\u{1b}', '\u{7f}', '"', '\\', 'é', '\u{301}', '🦀', '\u{10ffff}'];
     let length = random.below(6);
     let letter = |random: &mut Random| char::from(b'a' + random.below(26) as u8);
     (0..length).map(|_| if odd && random.percent(60) { *random.pick(&ODD) } else { letter(random) }).collect()
@@ -151,8 +153,8 @@ fn text(random: &mut Random, odd: bool) -> String {
 
 /// Mostly a higher token, sometimes the same or a lower one, sometimes none.
 fn token(random: &mut Random, shard_id: &str, mark: Option<(i64, i64)>) -> Token {
-    let (epoch, sequence) = mark.unwrap_or((random.below(5) as i64 - 2, random.below(5) as i64 - 2));
-    let step = random.below(3) as i64;
+    let (epoch, sequence) = mark.unwrap_or_else(|| (random.small() - 2, random.small() - 2));
+    let step = random.small() % 3;
     let (epoch, sequence) = match random.below(100) {
         0..60 => (epoch, sequence + 1 + step),
         60..70 => (epoch + 1, sequence - 10 * step),
@@ -171,7 +173,8 @@ async fn mirror(c: Context) -> Verdict {
     if first.revision.is_empty() {
         return skipped("the provider gives no revision");
     }
-    let mut mirror: BTreeMap<String, Machine> = first.machines.into_iter().map(|m| (m.id.clone(), m)).collect();
+    let mut mirror: BTreeMap<String, Machine> =
+        first.machines.into_iter().map(|m| (m.id.clone(), m)).collect();
     let (mut cursor, mut random, started) = (first.revision, c.random("mirror"), Moment::now());
     for _ in 0..c.limits().model_steps / 2 {
         let lease = random.pick(&leases);
@@ -191,13 +194,21 @@ async fn mirror(c: Context) -> Verdict {
     absorb(&c, &mut mirror, cursor).await?;
     for (id, machine) in &truth {
         let copy = mirror.get(id).map(unpriced);
-        ensure(copy == Some(unpriced(machine)), format!("{machine:?}"), || format!("in the mirror: {copy:?}"))?;
+        ensure(copy == Some(unpriced(machine)), format!("{machine:?}"), || {
+            format!("in the mirror: {copy:?}")
+        })?;
     }
-    ensure(mirror.len() == truth.len(), format!("{} machines", truth.len()), || format!("{} in the mirror", mirror.len()))
+    ensure(mirror.len() == truth.len(), format!("{} machines", truth.len()), || {
+        format!("{} in the mirror", mirror.len())
+    })
 }
 
 /// Takes a delta into the mirror and gives the next cursor.
-async fn absorb(c: &Context, mirror: &mut BTreeMap<String, Machine>, since_revision: Vec<u8>) -> Result<Vec<u8>, Ended> {
+async fn absorb(
+    c: &Context,
+    mirror: &mut BTreeMap<String, Machine>,
+    since_revision: Vec<u8>,
+) -> Result<Vec<u8>, Ended> {
     let list = c.list(ListFilter { since_revision, ..ListFilter::default() }).await?;
     mirror.extend(list.machines.into_iter().map(|machine| (machine.id.clone(), machine)));
     Ok(list.revision)
@@ -220,7 +231,9 @@ async fn races(c: Context) -> Verdict {
             let shard = random.pick(&shards).clone();
             let token = token(&mut random, &shard, reference.mark(&shard));
             let (c, id) = (c.clone(), reference.id.clone());
-            tasks.spawn(async move { c.act(&order, &id, &token).await.map(|answer| (order, token, answer.result)) });
+            tasks.spawn(async move {
+                c.act(&order, &id, &token).await.map(|answer| (order, token, answer.result))
+            });
         }
         let mut answers: Vec<Answered> = Vec::new();
         while let Some(joined) = tasks.join_next().await {
@@ -252,8 +265,12 @@ fn explain(
         let (mut reference, mut operations) = (reference.clone(), operations.clone());
         let (order, token, answer) = &answers[first];
         reference.judge(order, token, answer, &mut operations).ok()?;
-        let rest: Vec<Answered> =
-            answers.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, answer)| answer.clone()).collect();
+        let rest: Vec<Answered> = answers
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != first)
+            .map(|(_, answer)| answer.clone())
+            .collect();
         explain(&reference, &rest, &operations)
     })
 }

@@ -160,9 +160,13 @@ async fn no_partial_binding(c: Context) -> Verdict {
     c.act(&order, &lease.id, &c.token()).await?.refused("the machine is SPECULATIVE")?;
     let machine = c.get(&lease.id).await?;
     let clean = machine.cluster.is_empty() && machine.shard_metadata.is_empty();
-    ensure(clean, "no cluster, no metadata", || format!("{:?}, {:?}", machine.cluster, machine.shard_metadata))?;
+    ensure(clean, "no cluster, no metadata", || {
+        format!("{:?}, {:?}", machine.cluster, machine.shard_metadata)
+    })?;
     let listed = c.list_all().await?.machines.into_iter().find(|machine| machine.id == lease.id);
-    ensure(listed.is_some_and(|machine| machine.cluster.is_empty()), "listed without a cluster", || "otherwise".into())
+    ensure(listed.is_some_and(|machine| machine.cluster.is_empty()), "listed without a cluster", || {
+        "otherwise".into()
+    })
 }
 
 async fn unknown_get(c: Context) -> Verdict {
@@ -173,7 +177,9 @@ async fn unknown_get(c: Context) -> Verdict {
 async fn unknown_move(c: Context, kind: Kind) -> Verdict {
     c.needs(kind).await?;
     for token in [c.token(), Token::none()] {
-        c.plain(kind, &c.unheard("machine"), &token).await?.has_code(Code::NotFound, "there is no such machine")?;
+        c.plain(kind, &c.unheard("machine"), &token)
+            .await?
+            .has_code(Code::NotFound, "there is no such machine")?;
     }
     Ok(())
 }
@@ -217,7 +223,9 @@ async fn delete_is_consistent(c: Context) -> Verdict {
     for id in [lease.id.as_str(), &c.unheard("machine")] {
         let code = c.plain(Kind::Delete, id, &Token::none()).await?.result.err().map(|status| status.code());
         let expected = if deletes { "not UNIMPLEMENTED" } else { "UNIMPLEMENTED" };
-        ensure((code == Some(Code::Unimplemented)) != deletes, expected, || format!("{:?}", code.map(code_name)))?;
+        ensure((code == Some(Code::Unimplemented)) != deletes, expected, || {
+            format!("{:?}", code.map(code_name))
+        })?;
     }
     Ok(())
 }

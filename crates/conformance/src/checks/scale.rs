@@ -53,7 +53,9 @@ async fn distinct_operations(c: Context) -> Verdict {
 async fn complete_lists(c: Context) -> Verdict {
     let wave = c.wave().await?;
     c.measured("List, while machines move", &wave.lists);
-    ensure(wave.list_faults.is_empty(), format!("all {} machines once", wave.ids.len()), || wave.list_faults.join(", "))
+    ensure(wave.list_faults.is_empty(), format!("all {} machines once", wave.ids.len()), || {
+        wave.list_faults.join(", ")
+    })
 }
 
 async fn many_reads(c: Context) -> Verdict {

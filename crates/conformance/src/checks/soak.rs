@@ -39,7 +39,9 @@ async fn cycles(c: Context) -> Verdict {
             took.push(asked.elapsed());
             c.reach(&lease.id, kind.to()).await?;
             let is_new = operations.insert(ack.operation_id.clone());
-            ensure(is_new, "a new operation id", || format!("{:?} again in cycle {cycles}", ack.operation_id))?;
+            ensure(is_new, "a new operation id", || {
+                format!("{:?} again in cycle {cycles}", ack.operation_id)
+            })?;
         }
         cycles += 1;
     }
@@ -90,7 +92,8 @@ async fn connections(c: Context) -> Verdict {
     while took.len() < 20 || (started.elapsed() < c.limits().soak && took.len() < 2000) {
         let asked = Moment::now();
         let mut client = transport::provider_client(c.run.target.own_channel());
-        let answer = c.answered("Get on a new connection", client.get(MachineRef { id: lease.id.clone() })).await?;
+        let answer =
+            c.answered("Get on a new connection", client.get(MachineRef { id: lease.id.clone() })).await?;
         ensure(answer.is_ok(), "the machine", || format!("{answer:?}"))?;
         took.push(asked.elapsed());
     }
@@ -104,7 +107,9 @@ async fn junk_marks(c: Context) -> Verdict {
     let mut took = Vec::new();
     for _ in 0..1000 {
         let asked = Moment::now();
-        c.plain(Kind::Create, &c.unheard("junk"), &shard.at(9, 9)).await?.refused("there is no such machine")?;
+        c.plain(Kind::Create, &c.unheard("junk"), &shard.at(9, 9))
+            .await?
+            .refused("there is no such machine")?;
         took.push(asked.elapsed());
     }
     c.measured("Create of unknown machines", &took);

@@ -50,7 +50,12 @@ fn detail(result: &CheckResult, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "    got        {}", printable(&failure.got))?;
             writeln!(out, "    it means   {} (contract {})", behaviour.failure_means, behaviour.contract)?;
             for (index, call) in failure.calls.iter().enumerate() {
-                writeln!(out, "    {} {}", if index == 0 { "calls     " } else { "          " }, printable(call))?;
+                writeln!(
+                    out,
+                    "    {} {}",
+                    if index == 0 { "calls     " } else { "          " },
+                    printable(call)
+                )?;
             }
             writeln!(out, "    try again  {}", failure.reproduce)?;
         }
@@ -62,8 +67,11 @@ fn detail(result: &CheckResult, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn latencies(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let measured: Vec<_> =
-        report.results.iter().flat_map(|result| result.latencies.iter().map(move |l| (result.behaviour.id, l))).collect();
+    let measured: Vec<_> = report
+        .results
+        .iter()
+        .flat_map(|result| result.latencies.iter().map(move |l| (result.behaviour.id, l)))
+        .collect();
     if measured.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::behaviour::Group;
 use crate::report::{CheckResult, Outcome, Report, printable};
 
-/// The report as JUnit XML.
+/// The report as `JUnit` XML.
 pub fn junit(report: &Report) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let all: Vec<&CheckResult> = report.results.iter().collect();
@@ -30,14 +30,18 @@ pub fn junit(report: &Report) -> String {
 fn counts(results: &[&CheckResult], took: Duration) -> String {
     let count = |name: &str| results.iter().filter(|result| result.outcome.name() == name).count();
     let (tests, failures, skipped) = (results.len(), count("failed"), count("skipped"));
-    format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{:.3}\"", took.as_secs_f64())
+    format!(
+        "tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{:.3}\"",
+        took.as_secs_f64()
+    )
 }
 
 fn case(result: &CheckResult, out: &mut String) {
     let behaviour = &result.behaviour;
     let name = escaped(&format!("{} {}", behaviour.id, behaviour.title));
     let seconds = result.took.as_secs_f64();
-    let _ = write!(out, "    <testcase classname=\"{}\" name=\"{name}\" time=\"{seconds:.3}\"", behaviour.group);
+    let _ =
+        write!(out, "    <testcase classname=\"{}\" name=\"{name}\" time=\"{seconds:.3}\"", behaviour.group);
     match &result.outcome {
         Outcome::Passed => out.push_str("/>\n"),
         Outcome::Skipped(reason) => {
@@ -71,7 +75,10 @@ mod tests {
     #[test]
     fn the_xml_holds_nothing_a_reader_refuses() {
         let xml = junit(&crate::report::tests::sample());
-        assert!(xml.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"2.000\""), "{xml}");
+        assert!(
+            xml.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"2.000\""),
+            "{xml}"
+        );
         assert!(xml.contains("INTERNAL: &lt;bang&gt; &amp; \\u{1b}[31m"), "{xml}");
         assert!(xml.contains("<skipped message=\"no &quot;machines&quot;\"/>"), "{xml}");
         assert!(xml.chars().all(|c| c == '\n' || !c.is_control()), "{xml}");

@@ -77,7 +77,9 @@ async fn rest(context: &Context, kind: Kind, operations: &mut Vec<String>) -> Re
     };
     let shard = context.shard();
     let order = match kind {
-        Kind::Configure => Order::noted(CLUSTER, metadata([("nul", "a\0b"), ("empty", ""), ("note", "kept")])),
+        Kind::Configure => {
+            Order::noted(CLUSTER, metadata([("nul", "a\0b"), ("empty", ""), ("note", "kept")]))
+        }
         other => Order::plain(other),
     };
     let Ack { operation_id, .. } = context.act(&order, &start.id, &shard.at(3, 7)).await?.accepted()?;

@@ -25,7 +25,8 @@ pub(crate) struct Fault {
 /// Creates a machine in a slot that is labelled to fail.
 pub(crate) async fn play(context: &Context) -> Result<Fault, Ended> {
     let listed = context.list_all().await?.machines;
-    let made_to_break = |machine: &&Machine| machine.labels.get(FAULT_LABEL).is_some_and(|value| value == "error");
+    let made_to_break =
+        |machine: &&Machine| machine.labels.get(FAULT_LABEL).is_some_and(|value| value == "error");
     let slots: Vec<&Machine> = listed.iter().filter(made_to_break).collect();
     let Some(slot) = slots.iter().find(|slot| state_of(slot) == State::Speculative) else {
         return skipped(format!(

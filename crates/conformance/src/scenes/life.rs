@@ -26,7 +26,8 @@ pub(crate) struct Life {
 impl Life {
     /// The inventory and the life together.
     pub(crate) fn everything(&self) -> impl Iterator<Item = Seen> {
-        let listed = self.inventory.iter().map(|machine| Seen { place: "List".into(), machine: machine.clone() });
+        let listed =
+            self.inventory.iter().map(|machine| Seen { place: "List".into(), machine: machine.clone() });
         listed.chain(self.seen.iter().cloned())
     }
 }

@@ -52,8 +52,12 @@ pub(crate) async fn play(context: &Context) -> Result<Wave, Ended> {
     if leases.len() < 2 {
         return skipped(format!("needs at least 2 free machines; the provider has {}", leases.len()));
     }
-    let mut wave =
-        Wave { ids: leases.iter().map(|l| l.id.clone()).collect(), phases: vec![], lists: vec![], list_faults: vec![] };
+    let mut wave = Wave {
+        ids: leases.iter().map(|l| l.id.clone()).collect(),
+        phases: vec![],
+        lists: vec![],
+        list_faults: vec![],
+    };
     let slots: Vec<&Lease> = leases.iter().filter(|l| state_of(&l.machine) == State::Speculative).collect();
     let slots: Vec<String> = slots.into_iter().map(|lease| lease.id.clone()).collect();
     for kind in Kind::ALL {
@@ -74,8 +78,8 @@ pub(crate) async fn play(context: &Context) -> Result<Wave, Ended> {
 async fn move_all(context: &Context, kind: Kind, ids: &[String]) -> Phase {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
-    for id in ids.iter().cloned() {
-        let (context, gate) = (context.clone(), gate.clone());
+    for id in ids {
+        let (context, gate, id) = (context.clone(), gate.clone(), id.clone());
         tasks.spawn(async move {
             let turn = gate.acquire().await.expect("nobody closes it");
             let (started, token) = (Moment::now(), context.token());
@@ -95,7 +99,9 @@ async fn move_all(context: &Context, kind: Kind, ids: &[String]) -> Phase {
                 phase.acks.push(ack);
                 phase.ends.push(end);
             }
-            Err(Ended::Failed { expected, got }) => phase.faults.push(format!("expected {expected}, got {got}")),
+            Err(Ended::Failed { expected, got }) => {
+                phase.faults.push(format!("expected {expected}, got {got}"));
+            }
             Err(Ended::Skipped(reason)) => phase.faults.push(reason),
         }
     }
@@ -111,7 +117,9 @@ async fn watch(context: &Context, ids: &[String]) -> Result<(Vec<Duration>, Vec<
         took.push(started.elapsed());
         let mut listed: Vec<&str> = listed.iter().map(|machine| machine.id.as_str()).collect();
         listed.sort_unstable();
-        faults.extend(listed.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{:?} twice", pair[0])));
+        faults.extend(
+            listed.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{:?} twice", pair[0])),
+        );
         let missing = ids.iter().filter(|id| listed.binary_search(&id.as_str()).is_err());
         faults.extend(missing.map(|id| format!("{id:?} missing")));
     }

@@ -21,7 +21,9 @@ impl World {
         let changed = self.slots.values().filter(|slot| since.is_none_or(|since| slot.revision > since));
         let mut machines: Vec<Machine> = changed.map(|slot| slot.machine.clone()).collect();
         if self.has(Defect::DeletedMachineVanishes) {
-            machines.retain(|m| m.state() != State::Deleting && !(m.state() == State::Speculative && since.is_some()));
+            machines.retain(|m| {
+                m.state() != State::Deleting && !(m.state() == State::Speculative && since.is_some())
+            });
         }
         if self.has(Defect::ListLosesMachines) && machines.iter().any(|m| m.state() == State::Creating) {
             machines.pop();

@@ -17,8 +17,8 @@ use bigfleet_conformance::Restarter;
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use bigfleet_proto::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList, MachineRef,
-    TransitionAck,
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
+    MachineRef, TransitionAck,
 };
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -123,7 +123,14 @@ impl Restarter for Provider {
 }
 
 fn call(kind: Kind, id: String, shard: String, epoch: i64, sequence: i64) -> Call {
-    Call { kind, id, shard, token: (epoch, sequence), cluster: String::new(), metadata: std::collections::BTreeMap::new() }
+    Call {
+        kind,
+        id,
+        shard,
+        token: (epoch, sequence),
+        cluster: String::new(),
+        metadata: std::collections::BTreeMap::new(),
+    }
 }
 
 #[tonic::async_trait]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_proto::v1alpha1::{CapacityType, HostRef, Machine, MachineState as State, Resources, TransitionAck};
+use bigfleet_proto::v1alpha1::{
+    CapacityType, HostRef, Machine, MachineState as State, Resources, TransitionAck,
+};
 use tonic::Status;
 
 use crate::provider::defect::Defect;
@@ -88,10 +90,11 @@ impl World {
     }
 
     fn offer(&mut self, number: usize) -> Machine {
-        let types = [CapacityType::OnDemand, CapacityType::Spot, CapacityType::Reserved, CapacityType::BareMetal];
+        let types =
+            [CapacityType::OnDemand, CapacityType::Spot, CapacityType::Reserved, CapacityType::BareMetal];
         let capacity = types[number % 4];
         let is_spot = capacity == CapacityType::Spot;
-        let is_idle = number % 5 == 0 && number < 50;
+        let is_idle = number.is_multiple_of(5) && number < 50;
         let amounts = |cpu: &str, memory: &str| Resources {
             resources: BTreeMap::from([("cpu".into(), cpu.into()), ("memory".into(), memory.into())]),
         };
@@ -113,7 +116,7 @@ impl World {
         }
         if is_idle {
             machine.state = State::Idle as i32;
-            machine.host = self.new_host();
+            machine.host = Some(self.new_host());
         }
         match self.defect {
             Some(Defect::ZoneMissing) => machine.zone.clear(),
@@ -123,7 +126,9 @@ impl World {
                 machine.labels.insert("instance_type".into(), "test.large".into());
             }
             Some(Defect::BadQuantity) if number == 7 => machine.resources = Some(amounts("four", "16Gi")),
-            Some(Defect::AllocatableTooLarge) if number == 8 => machine.allocatable = Some(amounts("5", "16Gi")),
+            Some(Defect::AllocatableTooLarge) if number == 8 => {
+                machine.allocatable = Some(amounts("5", "16Gi"));
+            }
             Some(Defect::SafeSpot) => machine.interruption_probability = 0.0,
             Some(Defect::NanPrice) if number == 7 => machine.price_per_hour = f64::NAN,
             Some(Defect::NegativePrice) if number == 7 => machine.price_per_hour = -0.1,
@@ -133,9 +138,9 @@ impl World {
         machine
     }
 
-    fn new_host(&mut self) -> Option<HostRef> {
+    fn new_host(&mut self) -> HostRef {
         self.next_host += 1;
-        Some(HostRef { provider: "test".into(), r#ref: format!("host-{}", self.next_host) })
+        HostRef { provider: "test".into(), r#ref: format!("host-{}", self.next_host) }
     }
 
     pub(crate) fn put(&mut self, mut slot: Slot) {
@@ -158,7 +163,9 @@ impl World {
         }
         self.fence(call)?;
         let decided = self.find(call).and_then(|()| self.decide(call));
-        if decided.is_err() || self.has(Defect::MarkNotMovedOnRepeat) && decided.as_ref().is_ok_and(|(_, begun)| !begun) {
+        if decided.is_err()
+            || self.has(Defect::MarkNotMovedOnRepeat) && decided.as_ref().is_ok_and(|(_, begun)| !begun)
+        {
             self.after_refusal(call);
         }
         decided
@@ -188,11 +195,13 @@ impl World {
 
     fn fence(&mut self, call: &Call) -> Result<(), Status> {
         let (epoch, sequence) = call.token;
-        let is_zero = call.token == (0, 0);
-        let unfenced = call.shard.is_empty() && is_zero
-            || is_zero && self.has(Defect::ZeroTokenIsNoToken)
-            || call.shard.is_empty() && self.has(Defect::NamelessTokenIsNoToken)
-            || call.kind == Kind::Delete && self.has(Defect::DeleteNotFenced);
+        let (is_zero, is_nameless) = (call.token == (0, 0), call.shard.is_empty());
+        let unfenced = match self.defect {
+            Some(Defect::ZeroTokenIsNoToken) => is_zero,
+            Some(Defect::NamelessTokenIsNoToken) => is_nameless,
+            Some(Defect::DeleteNotFenced) if call.kind == Kind::Delete => true,
+            _ => is_zero && is_nameless,
+        };
         if unfenced {
             return Ok(());
         }
@@ -205,7 +214,8 @@ impl World {
             Some(Defect::UsedTokenPasses) => token >= mark,
             Some(Defect::EpochIgnored) => sequence > mark.1,
             Some(Defect::UnsignedTokens) => {
-                (epoch.cast_unsigned(), sequence.cast_unsigned()) > (mark.0.cast_unsigned(), mark.1.cast_unsigned())
+                (epoch.cast_unsigned(), sequence.cast_unsigned())
+                    > (mark.0.cast_unsigned(), mark.1.cast_unsigned())
             }
             _ => token > mark,
         };
@@ -291,7 +301,10 @@ impl World {
             Some(Defect::FailedCanBeCreated) => call.kind == Kind::Create && state == State::Failed,
             _ => false,
         };
-        if call.kind == Kind::Configure && call.cluster.is_empty() && self.defect != Some(Defect::EmptyClusterBound) {
+        if call.kind == Kind::Configure
+            && call.cluster.is_empty()
+            && self.defect != Some(Defect::EmptyClusterBound)
+        {
             return Err(Status::invalid_argument("Configure needs a cluster"));
         }
         if state == from || obeyed {
@@ -330,7 +343,7 @@ impl World {
                 self.creates += 1;
                 slot.machine.last_error.clear();
                 if self.has(Defect::HostWhileCreating) {
-                    slot.machine.host = self.new_host();
+                    slot.machine.host = Some(self.new_host());
                 }
             }
             Kind::Configure => self.bind(&mut slot, call),
@@ -352,8 +365,12 @@ impl World {
             Some(Defect::MetadataTrimmed) => {
                 notes.into_iter().map(|(key, value)| (key.trim().into(), value.trim().into())).collect()
             }
-            Some(Defect::NulValuesDropped) => notes.into_iter().filter(|(_, value)| !value.contains('\0')).collect(),
-            Some(Defect::EmptyValuesDropped) => notes.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+            Some(Defect::NulValuesDropped) => {
+                notes.into_iter().filter(|(_, value)| !value.contains('\0')).collect()
+            }
+            Some(Defect::EmptyValuesDropped) => {
+                notes.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+            }
             _ => notes,
         };
         if self.has(Defect::MetadataInLabels) {
@@ -387,14 +404,16 @@ impl World {
         slot.machine.state = to as i32;
         match kind {
             Kind::Create if self.has(Defect::NoHostAtIdle) => {}
-            Kind::Create => slot.machine.host = self.new_host(),
+            Kind::Create => slot.machine.host = Some(self.new_host()),
             Kind::Configure => {
-                if let Some((cluster, notes)) = slot.hidden.take_if(|_| self.defect == Some(Defect::ClusterLate)) {
+                if let Some((cluster, notes)) =
+                    slot.hidden.take_if(|_| self.defect == Some(Defect::ClusterLate))
+                {
                     slot.machine.cluster = cluster;
                     slot.machine.shard_metadata = notes;
                 }
                 if self.has(Defect::HostChanges) {
-                    slot.machine.host = self.new_host();
+                    slot.machine.host = Some(self.new_host());
                 }
             }
             Kind::Drain => {

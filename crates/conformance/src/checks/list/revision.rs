@@ -57,7 +57,10 @@ pub(super) async fn revision_moves(c: Context) -> Verdict {
 async fn has(c: &Context, revision: &[u8], id: &str, states: &[State]) -> Verdict {
     let list = delta(c, revision).await?;
     let Some(machine) = list.machines.iter().find(|machine| machine.id == id) else {
-        return failed(format!("{id:?} in the delta"), format!("{} machines without it", list.machines.len()));
+        return failed(
+            format!("{id:?} in the delta"),
+            format!("{} machines without it", list.machines.len()),
+        );
     };
     let state = state_of(machine);
     ensure(states.contains(&state), format!("one of {states:?}"), || state_name(state).into())
@@ -161,5 +164,7 @@ pub(super) async fn revision_opaque_to_states(c: Context) -> Verdict {
     head(&c).await?;
     let filtered = c.list(of_state(&[State::Failed])).await?.revision;
     let list = delta(&c, &filtered).await?;
-    ensure(list.machines.is_empty(), "nothing since a filtered list at rest", || format!("{:?}", ids(&list.machines)))
+    ensure(list.machines.is_empty(), "nothing since a filtered list at rest", || {
+        format!("{:?}", ids(&list.machines))
+    })
 }
