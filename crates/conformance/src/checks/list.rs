@@ -51,7 +51,7 @@ checks! { List:
     "LIST-012" Optional Beside "a capped list does not always show the same machine" => order_varies():
         "twenty lists of one machine show at least two different ones",
         "all callers pick the same machine and fight over it", "2.2, 9 edge 3";
-    "LIST-013" Core Beside "List agrees with Get" => agrees_with_get():
+    "LIST-013" Core Alone "List agrees with Get" => agrees_with_get():
         "ten settled machines have the same record in both", "decisions rest on stale records", "2";
     "LIST-014" Core Beside "no cursor means everything" => no_cursor():
         "an absent and an empty since_revision give the whole inventory",
@@ -254,9 +254,13 @@ pub(in crate::checks) async fn whole(c: &Context, filter: ListFilter) -> Verdict
 
 async fn cap_with_states(c: Context) -> Verdict {
     let _one = c.take(State::Idle).await?;
-    let list = c.list(ListFilter { max_results: 1, ..of_state(&[State::Idle]) }).await?;
-    only(&list.machines, &[State::Idle])?;
-    ensure(list.machines.len() == 1, "one machine", || format!("{}", list.machines.len()))
+    // Again and again: where the list begins elsewhere each time, luck does not last.
+    for _ in 0..20 {
+        let list = c.list(ListFilter { max_results: 1, ..of_state(&[State::Idle]) }).await?;
+        only(&list.machines, &[State::Idle])?;
+        ensure(list.machines.len() == 1, "one machine", || format!("{}", list.machines.len()))?;
+    }
+    Ok(())
 }
 
 async fn order_varies(c: Context) -> Verdict {
@@ -271,20 +275,11 @@ async fn order_varies(c: Context) -> Verdict {
 }
 
 async fn agrees_with_get(c: Context) -> Verdict {
+    c.quiesce().await?;
     let list = c.list_all().await?.machines;
-    let mut compared = 0;
-    for listed in list.iter().filter(|machine| is_settled(state_of(machine))) {
-        // Another check may move the machine in between; then neither record is wrong.
+    for listed in list.iter().filter(|machine| is_settled(state_of(machine))).take(10) {
         let got = c.get(&listed.id).await?;
-        let again = c.list(of_state(&[state_of(listed)])).await?.machines;
-        let again = again.into_iter().find(|machine| machine.id == listed.id);
-        if again.is_some_and(|again| unpriced(&again) == unpriced(listed)) {
-            ensure(unpriced(&got) == unpriced(listed), format!("{listed:?}"), || format!("{got:?}"))?;
-            compared += 1;
-        }
-        if compared == 10 {
-            break;
-        }
+        ensure(unpriced(&got) == unpriced(listed), format!("{listed:?}"), || format!("{got:?}"))?;
     }
-    ensure(compared > 0, "a settled machine to compare", || "all machines were moving".into())
+    Ok(())
 }

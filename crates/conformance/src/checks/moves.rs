@@ -1,13 +1,17 @@
 //! MOVE: what must be refused, and with which codes.
 
+use std::time::Duration;
+
+use bigfleet_proto::v1alpha1::Machine;
 use tonic::{Code, Status};
 
 use crate::behaviour::checks;
 use crate::calls::{Answer, code_name, in_words};
 use crate::checks::life::unchanged;
+use crate::clock::Moment;
 use crate::context::Context;
 use crate::moves::{CLUSTER, Kind, Order, State, Token, is_settled, metadata, state_name, state_of};
-use crate::verdict::{Verdict, ensure, failed, skipped};
+use crate::verdict::{Ended, Verdict, ensure, failed, skipped};
 
 /// How often a state that passes quickly is tried to be caught.
 const ATTEMPTS: usize = 8;
@@ -107,27 +111,51 @@ async fn refused_at_rest(c: Context, kind: Kind, state: State) -> Verdict {
     Ok(())
 }
 
-/// Starts one move and tries another while it is under way. A move may end between two calls, so only an
-/// attempt that still sees it under way afterwards says anything.
+/// Starts one move and tries another while it is under way. A move may end between two calls, so an accepted
+/// call says something only if the first move is known to take longer than that.
 async fn refused_under_way(c: Context, kind: Kind, under_way: Kind) -> Verdict {
     c.needs(kind).await?;
     c.needs(under_way).await?;
+    let mut longest = Duration::ZERO;
     for _ in 0..ATTEMPTS {
         let lease = c.take(under_way.from()).await?;
         let ack = c.plain(under_way, &lease.id, &c.token()).await?.accepted()?;
         if is_settled(state_of(&ack.machine)) {
             return skipped(format!("{under_way} is over when it is acknowledged: its states cannot be met"));
         }
+        let acknowledged = Moment::now();
         let answer = c.plain(kind, &lease.id, &c.token()).await?;
-        let state = state_of(&c.get(&lease.id).await?);
-        if state == under_way.during() || answer.result.is_err() {
+        longest = longest.max(acknowledged.elapsed());
+        if answer.result.is_err() || state_of(&c.get(&lease.id).await?) == under_way.during() {
             answer.refused(&format!("the machine is {}", state_name(under_way.during())))?;
             c.reach(&lease.id, under_way.to()).await?;
             return Ok(());
         }
-        ensure(c.settle(&lease.id).await.is_ok(), "the machine comes to rest", || "it does not".into())?;
+        c.settle(&lease.id).await?;
+    }
+    let undisturbed = how_long(&c, under_way).await?;
+    if longest < undisturbed / 2 {
+        return failed(
+            format!("{kind} is refused within {longest:.1?} of {under_way}, which takes {undisturbed:.1?}"),
+            format!("accepted {ATTEMPTS} times of {ATTEMPTS}"),
+        );
     }
     skipped(format!("{under_way} ends too soon for a call in between, {ATTEMPTS} times"))
+}
+
+/// How long a move takes when nobody interferes.
+async fn how_long(c: &Context, kind: Kind) -> Result<Duration, Ended> {
+    let lease = c.take(kind.from()).await?;
+    c.plain(kind, &lease.id, &c.token()).await?.accepted()?;
+    let acknowledged = Moment::now();
+    let mut last_seen = Duration::ZERO;
+    let watch = |machine: &Machine| {
+        if state_of(machine) == kind.during() {
+            last_seen = acknowledged.elapsed();
+        }
+    };
+    c.settle_watched(&lease.id, watch).await?;
+    Ok(last_seen)
 }
 
 /// The machine stands where the move would end. Whether such a move was ever made before is not known here, so
@@ -197,7 +225,7 @@ async fn unknown_stays_unknown(c: Context) -> Verdict {
 }
 
 /// Illegal whatever happened to the machine before.
-async fn surely_illegal(c: &Context) -> Result<Answer, crate::verdict::Ended> {
+async fn surely_illegal(c: &Context) -> Result<Answer, Ended> {
     let lease = c.take(State::Configured).await?;
     c.plain(Kind::Create, &lease.id, &c.token()).await
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_proto::v1alpha1::Machine;
+use tokio::task::JoinSet;
 
 use crate::calls::Ack;
 use crate::context::Context;
@@ -59,8 +60,14 @@ pub(crate) async fn play(context: &Context) -> Result<Crash, Ended> {
         in_flight.insert(kind, (id, context.shard()));
     }
     let listed = context.list_all().await?;
+    // All at once: the first should still be under way when the last is acknowledged.
+    let mut moves = JoinSet::new();
     for (kind, (id, shard)) in &in_flight {
-        operations.push(context.plain(*kind, id, &shard.next()).await?.accepted()?.operation_id);
+        let (context, kind, id, token) = (context.clone(), *kind, id.clone(), shard.next());
+        moves.spawn(async move { context.plain(kind, &id, &token).await?.accepted() });
+    }
+    while let Some(joined) = moves.join_next().await {
+        operations.push(joined.expect("a call does not panic")?.operation_id);
     }
     context.restart().await?;
     let after = by_id(context.list_all().await?.machines);

@@ -85,7 +85,7 @@ impl Provider {
     /// Looks, lets others in, and then acts on what it saw.
     async fn act_in_two_steps(&self, call: Call) -> Result<Response<TransitionAck>, Status> {
         let legal = self.world().position(&call).is_ok();
-        pause(2).await;
+        pause(5).await;
         if legal && self.world().slots.contains_key(&call.id) {
             let ack = self.world().begin(&call);
             self.end_later(&call);
@@ -102,12 +102,17 @@ impl Provider {
         let (provider, id, kind) = (self.clone(), call.id.clone(), call.kind);
         let world = self.world();
         let (generation, creates) = (world.generation, world.creates);
-        if kind == Kind::Create && creates % 40 == 39 && world.has(Defect::LosesMovesUnderLoad) {
+        if kind == Kind::Create && creates % 20 == 19 && world.has(Defect::LosesMovesUnderLoad) {
             return;
         }
+        // These show only if a call, or a crash, comes while a move is under way.
+        let during =
+            [Defect::RestartLeavesMovesStuck, Defect::RestartFailsSilently, Defect::ConfigureWhileDraining];
+        let shows_under_way = during.into_iter().any(|defect| world.has(defect));
         drop(world);
-        // Between 6 and 14 ms, not the same for all: moves end in another order than they began.
-        let latency = 6 + (creates as u64 * 7 + id.len() as u64) % 9;
+        // Not the same for all: moves end in another order than they began.
+        let latency = 12 + creates as u64 * 7 % 13;
+        let latency = if shows_under_way { 80 } else { latency };
         tokio::spawn(async move {
             pause(latency).await;
             provider.world().end(&id, kind, generation);
