@@ -5,6 +5,7 @@ mod amounts;
 mod bits;
 mod classes;
 mod cycle;
+mod explain;
 mod fleet;
 mod holdings;
 mod index;
@@ -21,6 +22,10 @@ mod vocab;
 
 pub use action::{Action, ActionKind};
 pub use cycle::{Decision, Step, Work};
+pub use explain::{
+    ActionExplanation, Change, Exclusion, Filter, Funnel, Holder, MachineStory, Remedy, Removed, Rule,
+    RunnerUp,
+};
 pub use fleet::{Fleet, Footprint, Parallelism};
 pub use inventory::Observed;
 pub use needs::{Demand, Replaced, RollupError};

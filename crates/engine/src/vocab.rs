@@ -188,20 +188,6 @@ impl Vocabulary {
         }
     }
 
-    /// What a machine of this kind has for a key: fields before labels, [`NONE`] if it lacks the key.
-    pub(crate) fn value_of_kind(&self, kind: u32, key: Sym) -> Sym {
-        let facts = self.facts.get(self.kinds.get(kind)[0]);
-        let field = match key {
-            key if key == self.instance_type => facts[0],
-            key if key == self.zone => facts[1],
-            _ => NONE,
-        };
-        if field != NONE {
-            return field;
-        }
-        facts[2..].chunks_exact(2).find(|pair| pair[0] == key).map_or(NONE, |pair| pair[1])
-    }
-
     /// The instance type, zone and labels of a kind, for people.
     pub(crate) fn describe_kind(&self, kind: u32) -> (&str, &str, impl Iterator<Item = (&str, &str)> + '_) {
         let facts = self.facts.get(self.kinds.get(kind)[0]);

@@ -1,0 +1,209 @@
+//! Explanations must tell the story of the decision: what they claim is checked against the model's own
+//! rules and, where they promise something, against the oracle.
+
+use bigfleet_calculator::{engine_options, load};
+use bigfleet_engine::{ActionKind, Change, Exclusion, Fleet, Outcome, Parallelism, Rule};
+use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::need::Need;
+use bigfleet_model::profile::Profile;
+use bigfleet_oracle::{Size, random_scenario};
+use bigfleet_scenario::answer::{NormalizedNeed, Reason, amounts};
+use bigfleet_scenario::{Scenario, vectors};
+
+fn scenarios() -> impl Iterator<Item = Scenario> {
+    let known = vectors::all().expect("the vectors can be read").into_iter().map(|vector| vector.scenario);
+    known.chain((0..400).map(|seed| random_scenario(seed, Size::Small)))
+}
+
+fn decided(scenario: &Scenario) -> Fleet {
+    let mut fleet = load(scenario, Parallelism::default()).expect("a valid scenario");
+    fleet.cycle(&engine_options(&scenario.options), scenario.now_unix_nanos);
+    fleet
+}
+
+/// Needs that share an identity (a plain one and a folded one) are told apart by nothing a caller can name.
+fn is_unique(outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> bool {
+    all.iter().filter(|other| other.demand.need.key() == outcome.demand.need.key()).count() == 1
+}
+
+fn check_exclusion(need: &Need, outcome: &Outcome<'_>, machine: &Machine, exclusion: &Exclusion) {
+    let id = &*machine.id;
+    let has = [&outcome.credited, &outcome.acquired, &outcome.in_flight, &outcome.victims];
+    let has_it = has.iter().any(|list| list.contains(&id));
+    let matches = need.profile.matches(machine.facts());
+    let fits = need.fits_on(machine.provides());
+    let short = !outcome.deficit.is_zero();
+    let holds = match exclusion {
+        Exclusion::None => has_it,
+        Exclusion::Dead(state) => machine.state == *state,
+        Exclusion::Requirement { .. } => !matches,
+        Exclusion::TooSmall { resource, needed, provides } => {
+            !fits && machine.provides().get(resource) == *provides && need.min_unit.get(resource) == *needed
+        }
+        Exclusion::Covered => !short || outcome.unresolved.is_none(),
+        Exclusion::AddsNothing => {
+            let rest = outcome.unresolved.as_ref().unwrap_or(&outcome.deficit);
+            short && !machine.provides().contributes(rest)
+        }
+        Exclusion::Parked => need.parked,
+        Exclusion::NoDomain => need.profile.same().is_some() && outcome.domain.is_none(),
+        Exclusion::OtherDomain { chosen, lies_in } => {
+            let key = need.profile.same().expect("only gangs have domains").key();
+            chosen != lies_in && machine.facts().value(key) == Some(lies_in)
+        }
+        Exclusion::ClaimedBy { need: other, .. } => *other != need.key(),
+        Exclusion::NotLowerPriority { assigned } => {
+            *assigned == machine.assigned.priority && *assigned >= need.profile.priority()
+        }
+        Exclusion::PreemptedFor { need: other } => *other != need.key(),
+        Exclusion::InTransit(state) => {
+            machine.state == *state && (state.is_transitional() || *state == MachineState::Configuring)
+        }
+        Exclusion::Spread => need.profile.strict_spread().is_some(),
+    };
+    assert!(holds, "{exclusion:?} for {id} and {:?}: {outcome:?}", need.key());
+    assert!(!has_it || *exclusion == Exclusion::None, "{id} serves the need, yet {exclusion:?}");
+}
+
+#[test]
+fn why_not_names_a_rule_that_really_excludes_the_pair() {
+    let mut pairs = 0;
+    for scenario in scenarios() {
+        let fleet = decided(&scenario);
+        let outcomes = fleet.outcomes();
+        for outcome in outcomes.iter().filter(|outcome| is_unique(outcome, &outcomes)) {
+            let need = &outcome.demand.need;
+            for machine in &scenario.machines {
+                let exclusion = fleet.why_not(&need.key(), &machine.id).expect("both are known");
+                check_exclusion(need, outcome, machine, &exclusion);
+                pairs += 1;
+            }
+        }
+        assert_eq!(fleet.why_not(&Need::key(&outcome_free_need()), "nobody"), None);
+    }
+    assert!(pairs > 100_000, "{pairs} pairs were checked");
+}
+
+fn outcome_free_need() -> Need {
+    let bucket = bigfleet_model::penalty::PenaltyBucket::ZERO;
+    let profile = Profile::new(vec![], vec![], 77, bucket, bucket);
+    Need::of_unit("no-such-cluster", profile.into(), bigfleet_model::resource::ResourceVec::ZERO)
+}
+
+#[test]
+fn the_funnel_accounts_for_every_machine() {
+    for scenario in scenarios() {
+        let fleet = decided(&scenario);
+        for outcome in fleet.outcomes() {
+            let funnel = fleet.funnel(&outcome.demand.need.key()).expect("the need is known");
+            let removed: usize = funnel.removed.iter().map(|removed| removed.machines).sum();
+            let held: usize = funnel.holders.iter().map(|holder| holder.machines).sum();
+            assert_eq!(funnel.considered, removed + held + funnel.its_own);
+            assert_eq!(funnel.considered, scenario.machines.len());
+        }
+    }
+}
+
+/// The need as a remedy would have it.
+fn changed(need: &Need, change: &Change) -> Need {
+    let profile = &need.profile;
+    let (mut requirements, mut spread) = (profile.requirements().to_vec(), profile.spread().to_vec());
+    let mut need = need.clone();
+    let mut priority = profile.priority();
+    match change {
+        Change::Priority(higher) => priority = *higher,
+        Change::Without(text) => {
+            let at =
+                requirements.iter().position(|r| r.to_string() == *text).expect("one of its requirements");
+            requirements.remove(at);
+        }
+        Change::WithoutSpread => spread.retain(|s| !s.is_strict()),
+        Change::Less(amounts) => need.aggregate = amounts.clone(),
+    }
+    let changed = Profile::new(requirements, spread, priority, profile.interruption(), profile.reclamation());
+    if changed.same().is_none() {
+        need.parked = false;
+        if profile.same().is_some() {
+            need.group = "".into();
+        }
+    }
+    need.profile = changed.into();
+    need
+}
+
+#[test]
+fn what_would_help_helps_when_the_oracle_decides() {
+    let mut remedies = 0;
+    for scenario in scenarios() {
+        let fleet = decided(&scenario);
+        let options = engine_options(&scenario.options);
+        for (at, need) in scenario.needs.iter().enumerate() {
+            let Some(found) = fleet.what_would_help(&need.key(), &options, scenario.now_unix_nanos) else {
+                continue;
+            };
+            for remedy in found {
+                let mut better = scenario.clone();
+                better.needs[at] = changed(need, &remedy.change);
+                let (cluster, fingerprint) = (&*need.cluster, better.needs[at].profile.fingerprint());
+                // Needs that now share an identity are merged at ingest; that is another demand.
+                let twins = better.needs.iter().filter(|n| n.key() == better.needs[at].key()).count();
+                if twins > 1 {
+                    continue;
+                }
+                let answer = bigfleet_oracle::decide(&better);
+                let is_it = |row: &NormalizedNeed| {
+                    let need = &better.needs[at];
+                    (&*row.cluster, &*row.fingerprint) == (cluster, fingerprint)
+                        && row.aggregate == amounts(&need.aggregate)
+                        && row.min_unit == amounts(&need.min_unit)
+                };
+                let rows: Vec<u32> = (0..)
+                    .zip(&answer.normalized_needs)
+                    .filter(|(_, row)| is_it(row))
+                    .map(|(row, _)| row)
+                    .collect();
+                // A folded need may look the same in every field.
+                let [row] = rows[..] else { continue };
+                let verdict = answer.reasons.iter().find(|verdict| verdict.need == row);
+                let short = verdict.is_some_and(|verdict| verdict.reason != Reason::InFlight);
+                assert!(!short, "{:?} does not help {:?}", remedy.change, need.key());
+                remedies += 1;
+            }
+        }
+    }
+    assert!(remedies > 1_000, "{remedies} remedies were checked");
+}
+
+#[test]
+fn an_action_beats_its_runner_up() {
+    let mut compared = 0;
+    for scenario in scenarios() {
+        let mut fleet = load(&scenario, Parallelism::default()).expect("a valid scenario");
+        let options = engine_options(&scenario.options);
+        let decision = fleet.cycle(&options, scenario.now_unix_nanos);
+        for action in &decision.actions {
+            let why = fleet.explain_action(action, &options);
+            let why = why.expect("every action of the last cycle can be explained");
+            let story = fleet.explain_machine(&action.machine, &options).expect("the machine is known");
+            assert_eq!(story.ordered, Some(action.kind));
+            let expected = match action.kind {
+                ActionKind::Bootstrap => Rule::CheapestIdle,
+                ActionKind::Provision => Rule::LeastEffectiveCost,
+                ActionKind::Preempt => Rule::BestVictim,
+                ActionKind::Reclaim => Rule::Unclaimed,
+                ActionKind::Delete => Rule::HoldOver,
+            };
+            assert_eq!(why.rule, expected);
+            let Some(runner_up) = &why.runner_up else { continue };
+            assert_ne!(runner_up.machine, action.machine);
+            compared += 1;
+            let need = &action.need.as_ref().expect("only needs choose among machines").need;
+            // A strict spread or a machine that adds nothing may pass the cheaper one over.
+            let plain = need.profile.strict_spread().is_none() && need.min_unit.covers(&need.aggregate);
+            if plain && action.kind == ActionKind::Preempt {
+                assert!(why.figure >= runner_up.figure, "{action:?} {why:?}");
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared} runner-ups were compared");
+}

@@ -1,0 +1,131 @@
+//! Explanations of one need, one pair or one action, worked out when somebody asks.
+//!
+//! Everything here reads the fleet as the last cycle left it. Nothing is recorded while deciding, so asking
+//! costs the one who asks and nobody else; and because it is computed from the same tables the decision was
+//! made with, it cannot tell another story.
+
+mod action;
+mod funnel;
+mod machine;
+mod remedy;
+mod why_not;
+
+use std::sync::Arc;
+
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::NeedKey;
+
+use crate::cycle::{Credit, Decision, Short};
+use crate::fleet::Fleet;
+use crate::intern::Map;
+use crate::needs::Demand;
+
+pub use action::{ActionExplanation, Rule, RunnerUp};
+pub use funnel::{Filter, Funnel, Holder, Removed};
+pub use machine::MachineStory;
+pub use remedy::{Change, Remedy};
+pub use why_not::Exclusion;
+
+/// A need as the last cycle saw it.
+pub(crate) struct Seen<'a> {
+    pub(crate) fleet: &'a Fleet,
+    pub(crate) decision: &'a Arc<Decision>,
+    pub(crate) credit: &'a Credit,
+    pub(crate) row: u32,
+    pub(crate) short: Option<&'a Short>,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn demand(&self) -> &'a Arc<Demand> {
+        &self.credit.rows[self.row as usize]
+    }
+
+    /// The machines credit gave it.
+    pub(crate) fn credited(&self) -> &'a [u32] {
+        self.credit.claims_of(self.row as usize)
+    }
+
+    /// The free machines it gets.
+    pub(crate) fn acquired(&self) -> &'a [u32] {
+        self.short.map_or(&[], |short| &short.acquired)
+    }
+
+    /// Whether the classes of a machine count for it.
+    pub(crate) fn counts(&self, machine: u32) -> bool {
+        let Fleet { index, inventory, sets, .. } = self.fleet;
+        let class = index.classes.of_kind(inventory.row(machine).kind);
+        sets.admits(self.demand().requirements).contains(class)
+            && index.classes.covers(class, &self.demand().min_unit)
+    }
+
+    /// The domain of a machine under the gang's key.
+    pub(crate) fn domain_of(&self, machine: u32) -> Option<u32> {
+        let classes = &self.fleet.index.classes;
+        let domain = classes.domain(self.demand().same?);
+        Some(classes.domain_of_kind(domain, self.fleet.inventory.row(machine).kind))
+    }
+}
+
+impl Fleet {
+    /// Finds a need in the last cycle. A gang that was folded is found under its own identity too, as the
+    /// plain need it became part of.
+    pub(crate) fn seen(&self, key: &NeedKey) -> Option<Seen<'_>> {
+        let decision = self.cache.last()?;
+        let cluster = self.vocab.find_cluster(&key.cluster)?;
+        let credit = self.cache.credit(cluster)?;
+        let named = |demand: &Arc<Demand>| {
+            (demand.need.profile.fingerprint(), &*demand.need.group) == (&*key.fingerprint, &*key.group)
+        };
+        // A folded need may have the identity of a plain one; who asks by name means the plain one.
+        let plain = credit.rows.iter().position(|row| !row.folded && named(row));
+        let row = plain.or_else(|| credit.rows.iter().position(named)).or_else(|| {
+            let raw = self.needs.cluster(cluster)?.rows.iter().find(|row| named(row))?;
+            let gang = raw.gang.as_ref()?;
+            credit
+                .rows
+                .iter()
+                .position(|row| row.folded && row.key == gang.key && row.need.min_unit == raw.need.aggregate)
+        })? as u32;
+        let short = decision.shorts.iter().find(|short| (short.cluster, short.row) == (cluster, row));
+        Some(Seen { fleet: self, decision, credit, row, short })
+    }
+
+    /// Finds the very need an action is for: a plain need and a folded one may share an identity.
+    pub(crate) fn seen_exactly(&self, demand: &Arc<Demand>) -> Option<Seen<'_>> {
+        let decision = self.cache.last()?;
+        let cluster = self.vocab.find_cluster(&demand.need.cluster)?;
+        let credit = self.cache.credit(cluster)?;
+        let row = credit.rows.iter().position(|row| Arc::ptr_eq(row, demand))? as u32;
+        let short = decision.shorts.iter().find(|short| (short.cluster, short.row) == (cluster, row));
+        Some(Seen { fleet: self, decision, credit, row, short })
+    }
+
+    /// Who has each machine after the last cycle: the need that claims it, by machine number.
+    pub(crate) fn claimants(&self) -> Map<u32, &Arc<Demand>> {
+        let mut claimants = Map::default();
+        for cluster in self.cache.clusters_by_name() {
+            let Some(credit) = self.cache.credit(*cluster) else { continue };
+            claimants.extend(credit.claims().map(|(row, machine)| (machine, &credit.rows[row])));
+        }
+        for short in self.cache.last().iter().flat_map(|decision| &decision.shorts) {
+            claimants.extend(short.acquired.iter().map(|machine| (*machine, &short.demand)));
+        }
+        claimants
+    }
+
+    /// The need that claims one machine after the last cycle.
+    pub(crate) fn claimant(&self, machine: u32) -> Option<&Arc<Demand>> {
+        let row = self.inventory.row(machine);
+        let holder = match row.state? {
+            MachineState::Configured | MachineState::Configuring => row.cluster,
+            MachineState::Creating if row.key != crate::intern::NONE => self.vocab.cluster_of_key(row.key),
+            _ => {
+                let decision = self.cache.last()?;
+                let taker = decision.shorts.iter().find(|short| short.acquired.contains(&machine));
+                return taker.map(|short| &short.demand);
+            }
+        };
+        let credit = self.cache.credit(holder)?;
+        credit.claims().find(|(_, claimed)| *claimed == machine).map(|(row, _)| &credit.rows[row])
+    }
+}

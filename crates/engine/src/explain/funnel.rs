@@ -1,0 +1,149 @@
+//! What was considered for a need and what each rule removed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::NeedKey;
+
+use crate::amounts::contributes;
+use crate::fleet::Fleet;
+use crate::needs::Demand;
+
+/// A rule that removes machines from a need's sight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Being deleted, or broken.
+    Dead,
+    /// A requirement they do not meet, in words.
+    Requirement(String),
+    /// Too small for one indivisible piece.
+    MinUnit,
+    /// They have nothing of what is still missing.
+    AddsNothing,
+    /// Outside the domain the gang was given.
+    OtherDomain,
+}
+
+impl Filter {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Dead => "dead",
+            Self::Requirement(_) => "requirement",
+            Self::MinUnit => "min_unit",
+            Self::AddsNothing => "adds_nothing",
+            Self::OtherDomain => "other_domain",
+        }
+    }
+}
+
+/// How many machines a rule removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The rule.
+    pub by: Filter,
+    /// How many it removed of those the rules before it left.
+    pub machines: usize,
+}
+
+/// Who has machines a need could use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The need that claims them; `None` for machines nobody claims.
+    pub need: Option<NeedKey>,
+    /// The cluster they are bound to; empty for free machines.
+    pub cluster: Box<str>,
+    /// The state they are in.
+    pub state: MachineState,
+    /// The priority of the need that claims them, or the one they were bound at.
+    pub priority: i32,
+    /// How many there are.
+    pub machines: usize,
+}
+
+/// From all machines down to those a need could use, and who has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Funnel {
+    /// All machines known.
+    pub considered: usize,
+    /// What each rule removed, in order.
+    pub removed: Vec<Removed>,
+    /// The machines the need has: credited and acquired.
+    pub its_own: usize,
+    /// Who has the others it could use, the most machines first.
+    pub holders: Vec<Holder>,
+}
+
+impl Fleet {
+    /// What was considered for a need, what each rule removed, and who holds what it could use. `None` if
+    /// the last cycle knew no such need.
+    pub fn funnel(&self, key: &NeedKey) -> Option<Funnel> {
+        let seen = self.seen(key)?;
+        let demand = seen.demand();
+        let missing = seen.short.map_or(&demand.aggregate, |short| &short.missing);
+        let requirements = demand.need.profile.requirements();
+        let mut removed: Vec<Removed> = Vec::new();
+        let by = |filter: Filter| Removed { by: filter, machines: 0 };
+        removed.push(by(Filter::Dead));
+        removed.extend(requirements.iter().map(|r| by(Filter::Requirement(r.to_string()))));
+        removed.extend([by(Filter::MinUnit), by(Filter::OtherDomain), by(Filter::AddsNothing)]);
+        let after = 1 + requirements.len();
+        let classes = &self.index.classes;
+        let claimants = self.claimants();
+        let mut holders: BTreeMap<
+            (Option<*const Demand>, u32, MachineState, i32),
+            (Option<&Arc<Demand>>, usize),
+        > = BTreeMap::new();
+        let mut its_own = 0;
+        for (machine, row) in self.inventory.rows() {
+            let Some(state) = row.state else { continue };
+            if seen.credited().contains(&machine) || seen.acquired().contains(&machine) {
+                its_own += 1;
+                continue;
+            }
+            let class = classes.of_kind(row.kind);
+            let stopped_by = if matches!(state, MachineState::Deleting | MachineState::Failed) {
+                Some(0)
+            } else if let Some(at) = requirements.iter().position(|r| !self.kind_meets(row.kind, r)) {
+                Some(1 + at)
+            } else if !classes.covers(class, &demand.min_unit) {
+                Some(after)
+            } else if seen
+                .short
+                .and_then(|s| s.domain)
+                .is_some_and(|d| seen.domain_of(machine) != Some(d.value))
+            {
+                Some(after + 1)
+            } else if !contributes(classes.provides(class), missing) {
+                Some(after + 2)
+            } else {
+                None
+            };
+            if let Some(at) = stopped_by {
+                removed[at].machines += 1;
+                continue;
+            }
+            let claimant = claimants.get(&machine).copied();
+            let priority = claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |d| d.priority());
+            let entry = (claimant.map(Arc::as_ptr), row.cluster, state, priority);
+            holders.entry(entry).or_insert((claimant, 0)).1 += 1;
+        }
+        let mut holders: Vec<Holder> = holders
+            .into_iter()
+            .map(|((_, cluster, state, priority), (claimant, machines))| Holder {
+                need: claimant.map(|demand| demand.need.key()),
+                cluster: self.name_of_cluster(cluster).into(),
+                state,
+                priority,
+                machines,
+            })
+            .collect();
+        holders.sort_by(|a, b| {
+            let rest = |h: &Holder| (h.cluster.clone(), h.state, h.priority, h.need.clone());
+            b.machines.cmp(&a.machines).then_with(|| rest(a).cmp(&rest(b)))
+        });
+        removed.retain(|removed| removed.machines > 0);
+        Some(Funnel { considered: self.machine_count(), removed, its_own, holders })
+    }
+}
