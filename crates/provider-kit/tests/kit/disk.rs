@@ -126,9 +126,12 @@ async fn a_damaged_store_is_refused_and_left_alone() {
     open(&path, Cloud::of(500)).await.unwrap().handle().stop(std::time::Duration::ZERO).await;
 
     // Somewhere in the records themselves, in the header, and everywhere.
+    // The flipped bit turns one zone's name into another: every record can still be read.
     let record = good.windows(5).position(|window| window == b"m-250").expect("the record is in the file");
+    let zone =
+        record + good[record..].windows(6).position(|window| window == b"zone-a").expect("and its zone");
     let mut flipped = good.clone();
-    flipped[record + 20] ^= 0x40;
+    flipped[zone + 5] ^= 0x02;
     let mut headless = good.clone();
     headless[..64].fill(0xaa);
     let noise: Vec<u8> =
