@@ -4,6 +4,7 @@
 //! `docs/simulated-cloud.md` shows the same table; a test keeps the two together.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// The day the sizes and prices were last looked at.
 pub const AS_OF: &str = "2026-11-15";
@@ -126,10 +127,12 @@ pub fn markdown() -> String {
         } else {
             format!("{:.0} %", kind.spot_loss_per_hour * 100.0)
         };
-        text.push_str(&format!(
-            "| `{}` | {} | {} | {} GiB | {} | {:.3} | {loss} |\n",
-            kind.name, kind.arch, kind.cpus, kind.memory_gib, kind.gpus, kind.usd_per_hour
-        ));
+        let InstanceType { name, arch, cpus, memory_gib, gpus, usd_per_hour, .. } = kind;
+        writeln!(
+            text,
+            "| `{name}` | {arch} | {cpus} | {memory_gib} GiB | {gpus} | {usd_per_hour:.3} | {loss} |"
+        )
+        .expect("a string takes everything");
     }
     text
 }

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_provider_kit::{ServeError, Server, Settings, StartError, TlsFiles};
+use bigfleet_provider_kit::{
+    Clock as _, ServeError, Server, Settings, StartError, StoreError, SystemClock, TlsFiles,
+};
 use clap::Parser;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -71,6 +73,9 @@ pub struct Args {
     /// A scenario file whose faults are played from the start on
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
+    /// Play the scenario at once in virtual time, print its events to standard output, and end
+    #[arg(long, requires = "scenario")]
+    pub replay: bool,
     /// Where metrics and health are read, or none [default: 127.0.0.1:9090; any free port as a test binary]
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
@@ -126,14 +131,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         std::io::stdout().write_all(setup::defaults(args)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.replay {
+        return Ok(played(args).unwrap_or_else(|error| refuse(&error)));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match runtime.block_on(serve(args)) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => {
-            say(&format!("error: {error}"));
-            Ok(ExitCode::from(error.exit_code()))
-        }
+        Err(error) => Ok(refuse(&error)),
     }
+}
+
+fn refuse(error: &RunError) -> ExitCode {
+    say(&format!("error: {error}"));
+    ExitCode::from(error.exit_code())
+}
+
+/// Plays the scenario and prints what happened.
+fn played(args: &Args) -> Result<ExitCode, RunError> {
+    let (scenario, config) = setup::scenario(args)?;
+    let replay = crate::replay::replay(&scenario, config)?;
+    std::io::stdout().write_all(replay.events.as_bytes())?;
+    say(&format!("{}: {}", scenario.name, replay.summary));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn say(line: &str) {
@@ -145,7 +164,14 @@ async fn serve(args: &Args) -> Result<(), RunError> {
     let plan = setup::plan(args)?;
     let mut stop = stop_signals()?;
     let clock = Arc::new(FastClock::start(args.clock));
-    let sim = Sim::open_with(plan.config.clone(), plan.store, clock, plan.log).await?;
+    let mut patience = Patience::start();
+    let sim = loop {
+        let (config, store, log) = (plan.config.clone(), plan.store.clone(), plan.log.clone());
+        match Sim::open_with(config, store, clock.clone(), log).await {
+            Err(StartError::Store(StoreError::InUse(_))) if patience.wait().await => {}
+            opened => break opened?,
+        }
+    };
     let settings = Settings {
         grpc: plan.grpc,
         http: plan.http,
@@ -153,7 +179,12 @@ async fn serve(args: &Args) -> Result<(), RunError> {
         // The kit waits on the simulated clock; a stop is waited for in real time.
         stop_grace: Duration::from_secs(2) * args.clock,
     };
-    let server = Server::bind(sim.service(), sim.handle(), settings).await?;
+    let server = loop {
+        match Server::bind(sim.service(), sim.handle(), settings.clone()).await {
+            Err(ServeError::Listen { .. }) if patience.wait().await => {}
+            bound => break bound?,
+        }
+    };
     let admin = match plan.admin {
         Some(address) => {
             Some(TcpListener::bind(address).await.map_err(|source| RunError::Admin { address, source })?)
@@ -176,6 +207,33 @@ async fn serve(args: &Args) -> Result<(), RunError> {
     server.run(async move { drop(stop.wait_for(|stop| *stop).await) }).await?;
     say("stopped");
     Ok(())
+}
+
+/// A process that was just killed may hold its file and its address for a moment longer; waiting a little makes
+/// `kill` and start again work. Real time, whatever the cloud's clock does.
+struct Patience {
+    clock: SystemClock,
+    until_unix_nanos: i64,
+}
+
+impl Patience {
+    const LIMIT_NANOS: i64 = 1_500_000_000;
+    const PAUSE: Duration = Duration::from_millis(25);
+
+    fn start() -> Self {
+        let clock = SystemClock::start();
+        let until_unix_nanos = clock.now_unix_nanos().saturating_add(Self::LIMIT_NANOS);
+        Self { clock, until_unix_nanos }
+    }
+
+    /// Waits a little, or says that it has been long enough.
+    async fn wait(&mut self) -> bool {
+        let has_time = self.clock.now_unix_nanos() < self.until_unix_nanos;
+        if has_time {
+            self.clock.sleep(Self::PAUSE).await;
+        }
+        has_time
+    }
 }
 
 /// Becomes true at SIGTERM or ctrl-c.

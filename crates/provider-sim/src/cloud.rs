@@ -38,16 +38,12 @@ impl Cloud {
         shared.event(name, &machine.id, format!("begins, will take {wait}"));
         shared.clock.sleep(wait.duration()).await;
         let outage = self.outage(kind, machine);
-        match failure.or(outage) {
-            Some(reason) => {
-                shared.event(name, &machine.id, format!("fails: {reason}"));
-                Err(Failure(reason))
-            }
-            None => {
-                shared.event(name, &machine.id, "ends");
-                Ok(())
-            }
+        if let Some(reason) = failure.or(outage) {
+            shared.event(name, &machine.id, format!("fails: {reason}"));
+            return Err(Failure(reason));
         }
+        shared.event(name, &machine.id, "ends");
+        Ok(())
     }
 
     fn wait(&self, kind: OperationKind, machine: &Machine, most: Option<Span>) -> Span {
@@ -62,7 +58,7 @@ impl Cloud {
             OperationKind::Drain => latencies.drain,
             OperationKind::Delete => latencies.delete,
         };
-        let drawn = latency.draw(shared.dice, kind.name(), &machine.id, shared.now());
+        let drawn = latency.draw(shared.dice, kind.name(), &machine.id, shared.now().cast_unsigned());
         let slower: f64 = shared
             .active(Kind::Slow)
             .iter()
@@ -139,7 +135,7 @@ fn event_name(kind: OperationKind) -> &'static str {
 
 /// A name for hardware that nothing else has or had.
 pub(crate) fn new_host(shared: &Shared, machine_id: &str) -> String {
-    format!("sim-{:016x}", shared.dice.bits("host", machine_id, shared.now()))
+    format!("sim-{:016x}", shared.dice.bits("host", machine_id, shared.now().cast_unsigned()))
 }
 
 impl Backend for Cloud {
@@ -179,7 +175,7 @@ impl Backend for Cloud {
     async fn confirm_ready(&self, machine: &Machine) -> Result<bool, Failure> {
         // Asked again and again: the chance is drawn once per machine and fault, not once per question.
         let stuck = self.0.active(Kind::StuckConfiguring).into_iter().any(|(id, fault)| {
-            fault.concerns(machine) && self.0.dice.happens(fault.number("p"), "stuck", &machine.id, id as i64)
+            fault.concerns(machine) && self.0.dice.happens(fault.number("p"), "stuck", &machine.id, id)
         });
         Ok(!stuck)
     }

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_newest_events_are_kept_and_all_are_counted() {
         let log = EventLog::default();
-        for at in 0..=KEPT as i64 {
+        for at in 0..=i64::try_from(KEPT).expect("it is small") {
             log.push(at, "x", "m", "");
         }
         assert_eq!(

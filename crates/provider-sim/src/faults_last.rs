@@ -46,9 +46,14 @@ impl<S: CapacityProvider> CapacityProvider for FaultsLast<S> {
         let list = answer.get_mut();
         list.machines.sort_by_key(is_broken);
         let cap = filter.max_results.max(0) as usize;
-        if cap > 0 && list.machines.last().is_some_and(is_broken) {
-            let works = list.machines.iter().filter(|machine| !is_broken(machine)).count();
-            let missing = ListFilter { max_results: (cap - works + FAULT_SLOTS) as i32, ..filter };
+        for _ in 0..FAULT_SLOTS {
+            let broken = list.machines.iter().filter(|machine| is_broken(machine)).count();
+            if cap == 0 || broken == 0 {
+                break;
+            }
+            // The next listing goes on where this one stopped, so asking for what is missing skips nobody.
+            let missing =
+                ListFilter { max_results: i32::try_from(broken).unwrap_or(i32::MAX), ..filter.clone() };
             let more = self.0.list(Request::new(missing)).await?.into_inner().machines;
             let known: BTreeSet<String> = list.machines.iter().map(|machine| machine.id.clone()).collect();
             list.machines.extend(more.into_iter().filter(|machine| !known.contains(&machine.id)));

@@ -60,8 +60,8 @@ fn fleet(provider: &str, machines: usize, zones: &[String], dice: Dice) -> Vec<O
         let place = in_zone.entry(zone).or_default();
         let rack = *place / RACK_SIZE;
         *place += 1;
-        let kind = by_weight(dice.bits("type", "", number as i64) % weights);
-        let capacity = capacity_type(kind, dice.unit("capacity", "", number as i64));
+        let kind = by_weight(dice.bits("type", "", number as u64) % weights);
+        let capacity = capacity_type(kind, dice.unit("capacity", "", number as u64));
         let id = format!("{provider}-{zone}-{}-{number:06}", kind.name);
         with_host(offering(id, kind, zone, rack, capacity), is_owned(capacity))
     };

@@ -23,6 +23,7 @@ mod inventory;
 mod lies;
 pub mod models;
 mod random;
+pub mod replay;
 pub mod scenario;
 mod shared;
 mod sim;

@@ -181,12 +181,11 @@ impl Meddler for Lies {
     async fn listed(&self, filter: &ListFilter, honest: MachineList) -> Result<MachineList, Status> {
         self.dawdle("list").await;
         let first = |kind| self.shared.active(kind).into_iter().next().map(|(_, fault)| fault);
-        let mut list = match first(Kind::StaleList) {
-            Some(fault) => self.stale(&fault, filter),
-            None => {
-                self.told().view = None;
-                honest
-            }
+        let mut list = if let Some(fault) = first(Kind::StaleList) {
+            self.stale(&fault, filter)
+        } else {
+            self.told().view = None;
+            honest
         };
         if let Some(fault) = first(Kind::TruncatedList) {
             let kept = (list.machines.len() as f64 * fault.number("keep")).ceil() as usize;
@@ -199,7 +198,7 @@ impl Meddler for Lies {
             list.machines.extend_from_within(..twice);
         }
         if first(Kind::ShuffledList).is_some() {
-            self.shared.dice.shuffle(&mut list.machines, "list", self.shared.now());
+            self.shared.dice.shuffle(&mut list.machines, "list", self.shared.now().cast_unsigned());
         }
         Ok(list)
     }

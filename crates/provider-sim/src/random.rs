@@ -24,33 +24,33 @@ impl Dice {
     }
 
     /// 64 random bits for this purpose, key and number.
-    pub(crate) fn bits(self, purpose: &str, key: &str, number: i64) -> u64 {
+    pub(crate) fn bits(self, purpose: &str, key: &str, number: u64) -> u64 {
         let fold = |hash, text: &str| text.bytes().fold(hash, |hash, byte| mix(hash ^ u64::from(byte)));
         let hash = mix(fold(self.seed, purpose) ^ 0x1f);
-        mix(fold(hash, key) ^ mix(number as u64))
+        mix(fold(hash, key) ^ mix(number))
     }
 
     /// Evenly between 0 and 1, never 0 and never 1.
-    pub(crate) fn unit(self, purpose: &str, key: &str, number: i64) -> f64 {
+    pub(crate) fn unit(self, purpose: &str, key: &str, number: u64) -> f64 {
         unit(self.bits(purpose, key, number))
     }
 
     /// From the normal distribution with mean 0 and deviation 1.
-    pub(crate) fn normal(self, purpose: &str, key: &str, number: i64) -> f64 {
+    pub(crate) fn normal(self, purpose: &str, key: &str, number: u64) -> f64 {
         let first = self.bits(purpose, key, number);
         let angle = 2.0 * std::f64::consts::PI * unit(mix(first));
         (-2.0 * unit(first).ln()).sqrt() * angle.cos()
     }
 
     /// Whether something of this probability happens.
-    pub(crate) fn happens(self, probability: f64, purpose: &str, key: &str, number: i64) -> bool {
+    pub(crate) fn happens(self, probability: f64, purpose: &str, key: &str, number: u64) -> bool {
         probability >= 1.0 || (probability > 0.0 && self.unit(purpose, key, number) < probability)
     }
 
     /// Puts a list into an order that depends on the number.
-    pub(crate) fn shuffle<T>(self, list: &mut [T], purpose: &str, number: i64) {
+    pub(crate) fn shuffle<T>(self, list: &mut [T], purpose: &str, number: u64) {
         for last in (1..list.len()).rev() {
-            let other = self.bits(purpose, "", number.wrapping_add(last as i64)) % (last as u64 + 1);
+            let other = self.bits(purpose, "", number.wrapping_add(last as u64)) % (last as u64 + 1);
             list.swap(last, other as usize);
         }
     }
@@ -64,7 +64,7 @@ fn unit(bits: u64) -> f64 {
 mod tests {
     use super::*;
 
-    const DRAWS: i64 = 20_000;
+    const DRAWS: u64 = 20_000;
 
     #[test]
     fn the_same_question_has_the_same_answer_and_others_have_others() {

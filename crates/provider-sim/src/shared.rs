@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) models: Models,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) started_unix_nanos: i64,
-    pub(crate) log: EventLog,
+    pub(crate) log: Arc<EventLog>,
     /// Wakes the world when the board has changed.
     pub(crate) changed: Notify,
     pub(crate) board: Mutex<Board>,
@@ -63,7 +63,7 @@ impl Shared {
         let purpose = kind.info().name;
         let mut active = self.active(kind).into_iter().filter(|(_, fault)| suits(fault));
         active
-            .find(|(_, fault)| self.dice.happens(fault.number("p"), purpose, key, now))
+            .find(|(_, fault)| self.dice.happens(fault.number("p"), purpose, key, now.cast_unsigned()))
             .map(|(_, fault)| fault)
     }
 

@@ -74,7 +74,7 @@ pub struct Sim {
 impl Sim {
     /// Opens the cloud. In virtual time, whoever holds the clock moves it on.
     pub async fn open(config: Config, store: Store, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
-        Self::open_with(config, store, clock, EventLog::default()).await
+        Self::open_with(config, store, clock, Arc::default()).await
     }
 
     /// Opens the cloud with an event log of the caller's.
@@ -82,7 +82,7 @@ impl Sim {
         config: Config,
         store: Store,
         clock: Arc<dyn Clock>,
-        log: EventLog,
+        log: Arc<EventLog>,
     ) -> Result<Self, StartError> {
         let dice = Dice::new(config.seed);
         let now = clock.now_unix_nanos();

@@ -90,12 +90,12 @@ async fn act(args: &Args) -> anyhow::Result<String> {
             Ok(format!("fault {} {} (simulated): {}\n", fault.id, fault.status, fault.line))
         }
         Action::Rm { ids } => {
-            let mut text = String::new();
+            let mut lifted = Vec::new();
             for id in ids {
                 let fault = client.lift(*id).await?;
-                text.push_str(&format!("fault {} lifted (simulated): {}\n", fault.id, fault.line));
+                lifted.push(format!("fault {} lifted (simulated): {}\n", fault.id, fault.line));
             }
-            Ok(text)
+            Ok(lifted.concat())
         }
         Action::List { all, json } => {
             let faults = client.list(*all).await?;
@@ -114,7 +114,8 @@ fn as_table(faults: &[Fault]) -> String {
     if faults.is_empty() {
         return "no faults\n".into();
     }
-    faults.iter().map(|fault| format!("{:>5}  {:<8} {}\n", fault.id, fault.status, fault.line)).collect()
+    let row = |fault: &Fault| format!("{:>5}  {:<8} {}\n", fault.id, fault.status, fault.line);
+    faults.iter().map(row).collect::<Vec<_>>().concat()
 }
 
 fn as_json(faults: &[Fault]) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bigfleet_provider_kit::{Store, TlsFiles};
 use thiserror::Error;
@@ -68,7 +69,7 @@ pub enum UsageError {
 pub(super) struct Plan {
     pub(super) config: Config,
     pub(super) store: Store,
-    pub(super) log: EventLog,
+    pub(super) log: Arc<EventLog>,
     pub(super) grpc: SocketAddr,
     pub(super) http: Option<SocketAddr>,
     pub(super) admin: Option<SocketAddr>,
@@ -92,12 +93,12 @@ pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
         }
     };
     let log = match &args.events {
-        None => EventLog::default(),
+        None => Arc::default(),
         Some(path) => {
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
             let file =
                 file.map_err(|source| UsageError::File { flag: "--events", path: path.clone(), source })?;
-            EventLog::writing_to(Box::new(file))
+            Arc::new(EventLog::writing_to(Box::new(file)))
         }
     };
     Ok(Plan { config, store, log, grpc, http, admin, tls: super::tls_files(args) })
@@ -140,6 +141,13 @@ fn config(args: &Args) -> Result<Config, UsageError> {
         Inventory::Fleet { machines: count, zones: args.zones.clone() }
     };
     Ok(Config { name: args.provider.clone(), seed, inventory, models, faults })
+}
+
+/// The scenario that is to be replayed, and the cloud to replay it on.
+pub(super) fn scenario(args: &Args) -> Result<(Scenario, Config), UsageError> {
+    let path =
+        args.scenario.as_ref().ok_or_else(|| UsageError::Flag("--replay needs --scenario FILE".into()))?;
+    Ok((Scenario::from_json(&read("--scenario", path)?)?, config(args)?))
 }
 
 fn read(flag: &'static str, path: &Path) -> Result<String, UsageError> {

@@ -1,6 +1,6 @@
 //! The kinds of faults and the words each takes.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::span::Span;
 
@@ -241,12 +241,8 @@ impl KindInfo {
 pub fn markdown() -> String {
     let mut text = String::from("| fault | what happens |\n|---|---|\n");
     for info in &KINDS {
-        text.push_str(&format!(
-            "| `{}` | {}{} |\n",
-            info.usage(),
-            info.help,
-            if info.once { " (once)" } else { "" }
-        ));
+        let once = if info.once { " (once)" } else { "" };
+        writeln!(text, "| `{}` | {}{once} |", info.usage(), info.help).expect("a string takes everything");
     }
     text
 }

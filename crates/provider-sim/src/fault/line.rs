@@ -135,9 +135,9 @@ impl Line {
                     span.or_else(|| words.next()).ok_or_else(|| FaultError::NoSpan(option_name.clone()))?;
                 let span = span.parse().map_err(|source| FaultError::Span { option: option_name, source })?;
                 if option == "for" {
-                    lasts = Some(span)
+                    lasts = Some(span);
                 } else {
-                    after = span
+                    after = span;
                 }
                 continue;
             }
@@ -172,16 +172,12 @@ fn addressed<'a>(
         suggestion: nearest(name, info.params.iter().map(|param| param.name)),
         usage: info.usage(),
     };
-    match word.split_once('=') {
-        Some((name, text)) => {
-            let param = info.params.iter().find(|param| param.name == name).ok_or_else(|| unknown(name))?;
-            Ok((param, text))
-        }
-        None => {
-            let bare = info.params.iter().find(|param| param.bare && !given.contains_key(param.name));
-            Ok((bare.ok_or_else(|| unknown(word))?, word))
-        }
+    if let Some((name, text)) = word.split_once('=') {
+        let param = info.params.iter().find(|param| param.name == name).ok_or_else(|| unknown(name))?;
+        return Ok((param, text));
     }
+    let bare = info.params.iter().find(|param| param.bare && !given.contains_key(param.name));
+    Ok((bare.ok_or_else(|| unknown(word))?, word))
 }
 
 fn value(info: &KindInfo, param: &'static Param, text: &str) -> Result<Value, FaultError> {

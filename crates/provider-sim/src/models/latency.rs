@@ -22,7 +22,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(crate) fn draw(&self, dice: Dice, purpose: &str, key: &str, number: i64) -> Span {
+    pub(crate) fn draw(&self, dice: Dice, purpose: &str, key: &str, number: u64) -> Span {
         let deviation = (self.p99.secs() / self.median.secs()).ln() / Z99;
         let secs = self.median.secs() * (deviation * dice.normal(purpose, key, number)).exp();
         Span::from_nanos((secs * 1e9) as i64).max(self.least)

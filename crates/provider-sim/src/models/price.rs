@@ -44,8 +44,9 @@ impl Prices {
 
     /// What spot costs as a share of on demand, in this step.
     pub(crate) fn share(&self, dice: Dice, pool: &str, step: i64) -> f64 {
-        let walk: f64 =
-            (0..MEMORY).map(|age| FADE.powi(age as i32) * dice.normal("price", pool, step - age)).sum();
+        let walk: f64 = (0..MEMORY)
+            .map(|age| FADE.powi(age as i32) * dice.normal("price", pool, (step - age).cast_unsigned()))
+            .sum();
         let deviation = (1.0 / (1.0 - FADE * FADE)).sqrt();
         (self.mean * (1.0 + self.spread * walk / deviation)).clamp(FLOOR, CEILING)
     }

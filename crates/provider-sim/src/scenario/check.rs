@@ -212,13 +212,11 @@ impl Reader {
         for (place, value) in list {
             let Some(point) = self.object(value, &place, &["at", "units"]) else { continue };
             let at = self.span(&point, "at");
-            let units = match point.fields.get("units") {
-                Some(units) => self.kind(units.as_f64(), &point.place("units"), "a number"),
-                None => {
-                    self.problem("SC004", point.place("units"), "say how many units are wanted");
-                    None
-                }
+            let Some(units) = point.fields.get("units") else {
+                self.problem("SC004", point.place("units"), "say how many units are wanted");
+                continue;
             };
+            let units = self.kind(units.as_f64(), &point.place("units"), "a number");
             let (Some(at), Some(units)) = (at, units) else { continue };
             if !(0.0..=UNITS_LIMIT).contains(&units) {
                 self.problem(
@@ -276,11 +274,13 @@ impl Reader {
 
     fn span(&mut self, fields: &Fields<'_>, name: &str) -> Option<Span> {
         let text = self.text(fields, name, None)?;
-        text.parse()
-            .map_err(|error: crate::span::SpanError| {
-                self.problem("SC005", fields.place(name), error.to_string())
-            })
-            .ok()
+        match text.parse::<Span>() {
+            Ok(span) => Some(span),
+            Err(error) => {
+                self.problem("SC005", fields.place(name), error.to_string());
+                None
+            }
+        }
     }
 
     /// The value, or a problem with what it should have been.

@@ -109,7 +109,7 @@ impl World {
             wanted && is_alive(machine) && fault.concerns(machine)
         };
         let mut chosen: Vec<_> = machines.iter().filter(suits).collect();
-        self.shared.dice.shuffle(&mut chosen, "chosen", id as i64);
+        self.shared.dice.shuffle(&mut chosen, "chosen", id);
         chosen.truncate(fault.number("count") as usize);
         chosen
     }
@@ -141,7 +141,7 @@ impl World {
         let tick = now.div_euclid(tick_nanos);
         let passed_secs = (tick - self.tick).max(0) as f64 * tick_nanos as f64 / 1e9;
         let chance = 1.0 - (-rate_per_sec * passed_secs).exp();
-        self.shared.dice.happens(chance, purpose, host_of(machine).unwrap_or_default(), tick)
+        self.shared.dice.happens(chance, purpose, host_of(machine).unwrap_or_default(), tick.cast_unsigned())
     }
 
     fn noticed(&mut self, machine: &Machine, now: i64, storms: &[(u64, Fault)]) -> Option<Change> {
