@@ -239,13 +239,14 @@ async fn races(c: Context) -> Verdict {
         while let Some(joined) = tasks.join_next().await {
             answers.push(joined.expect("a call does not panic")?);
         }
-        let Some((explained, seen)) = explain(reference, &answers, &operations) else {
+        // Several orders may explain the answers; the one to go on with must also explain where it ended.
+        let rest = c.settle(&reference.id.clone()).await?;
+        let Some((explained, seen)) = explain(reference, &answers, &operations, &rest) else {
             let list: Vec<String> = answers.iter().map(in_words).collect();
-            return failed("an order of the four calls that explains the answers", list.join("; "));
+            let expected = "an order of the four calls that explains the answers and the machine at rest";
+            return failed(expected, format!("{}; at rest {:?}", list.join("; "), state_of(&rest)));
         };
         (*reference, operations) = (explained, seen);
-        let machine = c.settle(&reference.id.clone()).await?;
-        reference.observe(&machine, "Get at rest")?;
         bursts += 1;
     }
     c.note(format!("{bursts} bursts in {:.1?}", started.elapsed()));
@@ -257,21 +258,23 @@ fn explain(
     reference: &Reference,
     answers: &[Answered],
     operations: &BTreeSet<String>,
+    rest: &Machine,
 ) -> Option<(Reference, BTreeSet<String>)> {
     if answers.is_empty() {
-        return Some((reference.clone(), operations.clone()));
+        let mut reference = reference.clone();
+        return reference.observe(rest, "Get at rest").is_ok().then(|| (reference, operations.clone()));
     }
     (0..answers.len()).find_map(|first| {
         let (mut reference, mut operations) = (reference.clone(), operations.clone());
         let (order, token, answer) = &answers[first];
         reference.judge(order, token, answer, &mut operations).ok()?;
-        let rest: Vec<Answered> = answers
+        let others: Vec<Answered> = answers
             .iter()
             .enumerate()
             .filter(|(index, _)| *index != first)
             .map(|(_, answer)| answer.clone())
             .collect();
-        explain(&reference, &rest, &operations)
+        explain(&reference, &others, &operations, rest)
     })
 }
 

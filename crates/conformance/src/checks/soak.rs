@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::MachineRef;
+use tokio::task::JoinSet;
 
 use crate::behaviour::checks;
 use crate::clock::Moment;
@@ -52,19 +53,20 @@ async fn cycles(c: Context) -> Verdict {
 
 async fn reads_beside_moves(c: Context) -> Verdict {
     let lease = c.take(State::Idle).await?;
-    let mover = c.clone();
-    let id = lease.id.clone();
+    let (context, id) = (c.clone(), lease.id.clone());
     let moves = async move {
         let started = Moment::now();
         loop {
-            mover.step(Kind::Configure, &id).await?;
-            mover.step(Kind::Drain, &id).await?;
-            if started.elapsed() >= mover.limits().soak {
+            context.step(Kind::Configure, &id).await?;
+            context.step(Kind::Drain, &id).await?;
+            if started.elapsed() >= context.limits().soak {
                 return Ok(());
             }
         }
     };
-    let mut moves = tokio::spawn(moves);
+    // In a set, which ends them if the reads end this check first.
+    let mut mover = JoinSet::new();
+    mover.spawn(moves);
     let mut took = Vec::new();
     loop {
         let asked = Moment::now();
@@ -75,8 +77,8 @@ async fn reads_beside_moves(c: Context) -> Verdict {
         ensure(states.contains(&machine.state), "cluster set exactly while bound", || {
             format!("state {} with cluster {:?}", machine.state, machine.cluster)
         })?;
-        if moves.is_finished() {
-            let ended: Verdict = (&mut moves).await.expect("moves do not panic");
+        if let Some(joined) = mover.try_join_next() {
+            let ended: Verdict = joined.expect("moves do not panic");
             ended?;
             break;
         }

@@ -3,7 +3,9 @@
 //! It is written apart from the kit on purpose: a suite that is tried on the kit alone would share its mistakes.
 
 pub(crate) mod defect;
+mod ends;
 pub(crate) mod expected;
+mod inventory;
 mod listing;
 mod world;
 
@@ -22,6 +24,7 @@ use bigfleet_proto::v1alpha1::{
 };
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
 use defect::Defect;
@@ -30,8 +33,13 @@ use world::{Call, Kind, World};
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<Mutex<World>>);
 
-/// Starts a provider on a free port.
+/// Starts a plaintext provider on a free port.
 pub(crate) async fn start(defect: Option<Defect>) -> (SocketAddr, Provider) {
+    start_on(transport::server(), defect).await
+}
+
+/// Starts a provider on a free port of this server.
+pub(crate) async fn start_on(mut server: Server, defect: Option<Defect>) -> (SocketAddr, Provider) {
     let provider = Provider(Arc::new(Mutex::new(World::new(defect))));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound listener has an address");
@@ -45,7 +53,7 @@ pub(crate) async fn start(defect: Option<Defect>) -> (SocketAddr, Provider) {
         .register_encoded_file_descriptor_set(bigfleet_proto::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("our own descriptors are sound");
-    let server = transport::server()
+    let server = server
         .add_service(transport::provider_server(provider.clone()))
         .add_service(health_service)
         .add_service(reflection);

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_proto::v1alpha1::{
-    CapacityType, HostRef, Machine, MachineState as State, Resources, TransitionAck,
-};
+use bigfleet_proto::v1alpha1::{HostRef, Machine, MachineState as State, TransitionAck};
 use tonic::Status;
 
 use crate::provider::defect::Defect;
@@ -43,20 +41,20 @@ pub(crate) struct Call {
 pub(crate) struct Slot {
     pub(crate) machine: Machine,
     pub(crate) revision: u64,
-    operations: BTreeMap<Kind, String>,
-    hidden: Option<(String, BTreeMap<String, String>)>,
+    pub(crate) operations: BTreeMap<Kind, String>,
+    pub(crate) hidden: Option<(String, BTreeMap<String, String>)>,
 }
 
 /// A mark's key: shard, machine, and the kind where a defect asks for it.
-type MarkKey = (String, String, Option<Kind>);
+pub(crate) type MarkKey = (String, String, Option<Kind>);
 
 pub(crate) struct World {
     pub(crate) defect: Option<Defect>,
     pub(crate) slots: BTreeMap<String, Slot>,
-    marks: BTreeMap<MarkKey, (i64, i64)>,
+    pub(crate) marks: BTreeMap<MarkKey, (i64, i64)>,
     /// Marks that a restart forgets under one of the defects.
-    moved_by_refusal: Vec<MarkKey>,
-    next_operation: u64,
+    pub(crate) moved_by_refusal: Vec<MarkKey>,
+    pub(crate) next_operation: u64,
     next_host: u64,
     pub(crate) revision: u64,
     pub(crate) generation: u64,
@@ -89,56 +87,7 @@ impl World {
         self.defect == Some(defect)
     }
 
-    fn offer(&mut self, number: usize) -> Machine {
-        let types =
-            [CapacityType::OnDemand, CapacityType::Spot, CapacityType::Reserved, CapacityType::BareMetal];
-        let capacity = types[number % 4];
-        let is_spot = capacity == CapacityType::Spot;
-        let is_idle = number.is_multiple_of(5) && number < 50;
-        let amounts = |cpu: &str, memory: &str| Resources {
-            resources: BTreeMap::from([("cpu".into(), cpu.into()), ("memory".into(), memory.into())]),
-        };
-        let mut machine = Machine {
-            id: format!("m-{number:03}"),
-            state: State::Speculative as i32,
-            instance_type: "test.large".into(),
-            zone: format!("zone-{}", number % 3),
-            capacity_type: capacity as i32,
-            price_per_hour: 0.5,
-            interruption_probability: if is_spot { 0.1 } else { 0.0 },
-            resources: Some(amounts("4", "16Gi")),
-            allocatable: number.is_multiple_of(2).then(|| amounts("3800m", "15Gi")),
-            labels: BTreeMap::from([("topology.bigfleet/rack".into(), format!("rack-{}", number % 7))]),
-            ..Machine::default()
-        };
-        if number >= 56 {
-            machine.labels.insert("conformance.fault/create".into(), "error".into());
-        }
-        if is_idle {
-            machine.state = State::Idle as i32;
-            machine.host = Some(self.new_host());
-        }
-        match self.defect {
-            Some(Defect::ZoneMissing) => machine.zone.clear(),
-            Some(Defect::InstanceTypeMissing) if number == 7 => machine.instance_type.clear(),
-            Some(Defect::CapacityTypeMissing) if number == 7 => machine.capacity_type = 0,
-            Some(Defect::ForbiddenLabel) if number == 7 => {
-                machine.labels.insert("instance_type".into(), "test.large".into());
-            }
-            Some(Defect::BadQuantity) if number == 7 => machine.resources = Some(amounts("four", "16Gi")),
-            Some(Defect::AllocatableTooLarge) if number == 8 => {
-                machine.allocatable = Some(amounts("5", "16Gi"));
-            }
-            Some(Defect::SafeSpot) => machine.interruption_probability = 0.0,
-            Some(Defect::NanPrice) if number == 7 => machine.price_per_hour = f64::NAN,
-            Some(Defect::NegativePrice) if number == 7 => machine.price_per_hour = -0.1,
-            Some(Defect::ProbabilityAboveOne) if is_spot => machine.interruption_probability = 10.0,
-            _ => {}
-        }
-        machine
-    }
-
-    fn new_host(&mut self) -> HostRef {
+    pub(crate) fn new_host(&mut self) -> HostRef {
         self.next_host += 1;
         HostRef { provider: "test".into(), r#ref: format!("host-{}", self.next_host) }
     }
@@ -387,109 +336,6 @@ impl World {
             slot.hidden = Some((String::new(), slot.machine.shard_metadata.clone()));
         } else {
             slot.machine.shard_metadata = notes;
-        }
-    }
-
-    /// The end of a move that was under way in this generation.
-    pub(crate) fn end(&mut self, id: &str, kind: Kind, generation: u64) {
-        let [_, during, to] = kind.states();
-        let Some(mut slot) = self.slots.get(id).cloned() else { return };
-        if self.generation != generation || slot.machine.state() != during {
-            return;
-        }
-        if kind == Kind::Create && slot.machine.labels.contains_key("conformance.fault/create") {
-            self.fail(slot);
-            return;
-        }
-        slot.machine.state = to as i32;
-        match kind {
-            Kind::Create if self.has(Defect::NoHostAtIdle) => {}
-            Kind::Create => slot.machine.host = Some(self.new_host()),
-            Kind::Configure => {
-                if let Some((cluster, notes)) =
-                    slot.hidden.take_if(|_| self.defect == Some(Defect::ClusterLate))
-                {
-                    slot.machine.cluster = cluster;
-                    slot.machine.shard_metadata = notes;
-                }
-                if self.has(Defect::HostChanges) {
-                    slot.machine.host = Some(self.new_host());
-                }
-            }
-            Kind::Drain => {
-                slot.machine.cluster.clear();
-                if !self.has(Defect::MetadataKeptAtIdle) {
-                    slot.machine.shard_metadata.clear();
-                }
-            }
-            Kind::Delete if self.has(Defect::HostKeptAtSpeculative) => {}
-            Kind::Delete => slot.machine.host = None,
-        }
-        if self.has(Defect::DeltaMissesEnds) {
-            self.slots.insert(id.to_owned(), slot);
-        } else {
-            self.put(slot);
-        }
-    }
-
-    fn fail(&mut self, mut slot: Slot) {
-        if self.has(Defect::FaultNeverEnds) {
-            return;
-        }
-        slot.machine.state = State::Failed as i32;
-        if !self.has(Defect::LastErrorEmpty) {
-            slot.machine.last_error = "the cloud said no".into();
-        }
-        self.put(slot);
-        if self.has(Defect::FaultSpreads) {
-            for slot in self.slots.values_mut().filter(|slot| slot.machine.state() == State::Idle) {
-                slot.machine.last_error = "a neighbour failed".into();
-            }
-        }
-    }
-
-    /// A crash and a start from what was stored.
-    pub(crate) fn restart(&mut self) {
-        self.generation += 1;
-        let stuck = self.has(Defect::RestartLeavesMovesStuck);
-        for (_, mut slot) in self.slots.clone() {
-            let under_way = [State::Creating, State::Configuring, State::Draining, State::Deleting];
-            if under_way.contains(&slot.machine.state()) && !stuck {
-                slot.machine.state = State::Failed as i32;
-                if !self.has(Defect::RestartFailsSilently) {
-                    slot.machine.last_error = "the provider restarted in the middle of it".into();
-                }
-                slot.machine.cluster.clear();
-                slot.machine.shard_metadata.clear();
-                self.put(slot);
-            }
-        }
-        match self.defect {
-            Some(Defect::RestartForgetsMarks) => self.marks.clear(),
-            Some(Defect::RestartForgetsRefusedMarks) => {
-                let moved = std::mem::take(&mut self.moved_by_refusal);
-                self.marks.retain(|key, _| !moved.contains(key));
-            }
-            Some(Defect::RestartReusesIds) => self.next_operation = 1,
-            Some(Defect::RestartForgetsInventory) => self.slots = Self::new(self.defect).slots,
-            _ => {}
-        }
-        for slot in self.slots.values_mut() {
-            match self.defect {
-                Some(Defect::RestartForgetsBindings) if slot.machine.state() == State::Configured => {
-                    slot.machine.state = State::Idle as i32;
-                    slot.machine.cluster.clear();
-                    slot.machine.shard_metadata.clear();
-                }
-                Some(Defect::RestartForgetsMetadata) => slot.machine.shard_metadata.clear(),
-                Some(Defect::RestartForgetsOperations) => slot.operations.clear(),
-                Some(Defect::RestartRevivesFailed) if slot.machine.state() == State::Failed => {
-                    slot.machine.state = State::Speculative as i32;
-                    slot.machine.host = None;
-                    slot.machine.last_error.clear();
-                }
-                _ => {}
-            }
         }
     }
 }
