@@ -41,12 +41,14 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub provider: String,
     /// Be the standard provider test binary: quick moves, no surprises
-    #[arg(long)]
+    // Takes =true and =false as well: harnesses in other languages write it so.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        action = clap::ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub use_fake_backend: bool,
     /// How many machines a test binary has [default: 100]
     #[arg(long, value_name = "N")]
     pub seed_count: Option<usize>,
-    /// The file to keep state in; without one, all is forgotten at the end
+    /// The file to keep state in, or a folder for it; without one, all is forgotten at the end
     #[arg(long, value_name = "PATH")]
     pub state: Option<PathBuf>,
     /// Decides every random choice
@@ -128,7 +130,7 @@ impl RunError {
 /// Runs until it is told to stop. Speaks on standard error, and on standard output when asked to print.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.print_defaults {
-        std::io::stdout().write_all(setup::defaults(args)?.as_bytes())?;
+        print(&setup::defaults(args)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.replay {
@@ -150,9 +152,17 @@ fn refuse(error: &RunError) -> ExitCode {
 fn played(args: &Args) -> Result<ExitCode, RunError> {
     let (scenario, config) = setup::scenario(args)?;
     let replay = crate::replay::replay(&scenario, config)?;
-    std::io::stdout().write_all(replay.events.as_bytes())?;
+    print(&replay.events)?;
     say(&format!("{}: {}", scenario.name, replay.summary));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints an answer. A reader that has seen enough, as `head` does, is no failure.
+fn print(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 fn say(line: &str) {
@@ -192,6 +202,11 @@ async fn serve(args: &Args) -> Result<(), RunError> {
         None => None,
     };
     say(&setup::banner(args, &plan.config));
+    if args.tls_cert.is_none() && !server.grpc_addr().ip().is_loopback() {
+        say(
+            "warning: calls come in as plaintext from other machines; --tls-cert, --tls-key and --tls-ca prevent that",
+        );
+    }
     say(&format!("listening on {}", server.grpc_addr()));
     if let Some(http) = server.http_addr() {
         say(&format!("metrics on http://{http}/metrics"));

@@ -6,11 +6,13 @@
 
 mod buyer;
 
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bigfleet_provider_kit::{Clock as _, StartError, Store, VirtualClock};
 
+use crate::event::EventLog;
 use crate::scenario::Scenario;
 use crate::sim::{Config, Sim};
 use crate::span::Span;
@@ -24,7 +26,7 @@ pub const START_UNIX_NANOS: i64 = 1_794_700_800_000_000_000;
 const LOOK: Span = Span::from_secs(10);
 /// How often everybody gets a turn before time moves on. Work that is ready runs to its next wait in one turn;
 /// the longest chain of tasks waking each other is far shorter.
-const TURNS: usize = 32;
+const TURNS: usize = 64;
 
 /// Lets a span of virtual time go by, moment by moment. Needs a runtime of one thread, whose tasks all wait for
 /// this clock or for each other: then the order of events depends on nothing else.
@@ -59,7 +61,9 @@ pub fn replay(scenario: &Scenario, config: Config) -> Result<Replay, StartError>
     runtime.block_on(async {
         let clock = Arc::new(VirtualClock::at(START_UNIX_NANOS));
         let config = Config { seed: scenario.seed, faults: scenario.faults.clone(), ..config };
-        let sim = Sim::open(config, Store::memory(), clock.clone()).await?;
+        let events = Pages::default();
+        let log = Arc::new(EventLog::writing_to(Box::new(events.clone())));
+        let sim = Sim::open_with(config, Store::memory(), clock.clone(), log).await?;
         let mut buyer = Buyer::new(&sim, &scenario.load);
         let mut at = Span::default();
         while at < scenario.lasts {
@@ -69,6 +73,27 @@ pub fn replay(scenario: &Scenario, config: Config) -> Result<Replay, StartError>
             buyer.pay(step);
             at = Span::from_nanos(at.nanos() + step.nanos());
         }
-        Ok(Replay { events: sim.log().lines(), summary: buyer.summary(at) })
+        Ok(Replay { events: events.text(), summary: buyer.summary(at) })
     })
+}
+
+/// Everything that was written, however long.
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<Vec<u8>>>);
+
+impl Pages {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no holder panics")).into_owned()
+    }
+}
+
+impl Write for Pages {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no holder panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bigfleet_model::machine::MachineState;
-use bigfleet_provider_kit::{Clock, Handle, Meddled, Options, Provider, StartError, Store, Timeouts};
+use bigfleet_provider_kit::{
+    CapacityType, Clock, Handle, Meddled, Options, Provider, StartError, Store, Timeouts,
+};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -13,7 +15,7 @@ use crate::cloud::Cloud;
 use crate::event::EventLog;
 use crate::fault::{Board, BoardError, Entry, Fault, Line};
 use crate::faults_last::FaultsLast;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, is_owned};
 use crate::lies::Lies;
 use crate::models::{Models, PoolBook};
 use crate::random::Dice;
@@ -108,6 +110,7 @@ impl Sim {
         let provider = Provider::open(Cloud(shared.clone()), store, options).await?;
         let handle = provider.handle();
         *shared.nodes() = nodes_of(&handle);
+        count_out(&shared, &handle);
         let world = tokio::spawn(World::new(shared.clone(), handle.clone()).run()).abort_handle();
         let lies = Lies::new(shared.clone(), handle);
         Ok(Self { shared, provider, lies, world })
@@ -165,6 +168,19 @@ fn nodes_of(handle: &Handle) -> BTreeMap<String, String> {
         .into_iter()
         .filter(|machine| matches!(state_of(machine), MachineState::Configured | MachineState::Draining));
     bound.map(|machine| (machine.id.clone(), machine.cluster.clone())).collect()
+}
+
+/// Tells the pools what was taken out of them before a restart.
+fn count_out(shared: &Shared, handle: &Handle) {
+    let mut out: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for machine in handle.machines() {
+        if machine.host.is_some() && !CapacityType::from_wire(machine.capacity_type).is_some_and(is_owned) {
+            *out.entry((machine.instance_type.clone(), machine.zone.clone())).or_default() += 1;
+        }
+    }
+    for ((instance_type, zone), machines) in out {
+        shared.pools().are_out(&instance_type, &zone, machines, shared.started_unix_nanos);
+    }
 }
 
 /// Faults, status and export of a running cloud.

@@ -22,8 +22,8 @@ use crate::shared::{Shared, host_of, state_of};
 
 /// The label that says when a spot machine will be taken back, in Unix seconds.
 pub const NOTICE_LABEL: &str = "bigfleet.sim/reclaim-at";
-/// Changes made at once.
-const AT_ONCE: usize = 256;
+/// Changes made at once; well below what the store lets wait.
+const AT_ONCE: usize = 16_384;
 
 /// What a look finds for one machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(act(args)) {
         Ok(text) => {
-            std::io::stdout().write_all(text.as_bytes())?;
+            super::print(&text)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {

@@ -87,10 +87,7 @@ pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
     let config = config(args)?;
     let store = match &args.state {
         None => Store::memory(),
-        Some(path) => {
-            check_folder(path)?;
-            Store::file(path)
-        }
+        Some(path) => Store::file(state_file(path)?),
     };
     let log = match &args.events {
         None => Arc::default(),
@@ -154,15 +151,20 @@ fn read(flag: &'static str, path: &Path) -> Result<String, UsageError> {
     std::fs::read_to_string(path).map_err(|source| UsageError::File { flag, path: path.into(), source })
 }
 
-/// The store makes its file but not the folder.
-fn check_folder(path: &Path) -> Result<(), UsageError> {
+/// The file for a `--state` path, which may also be a folder. The store makes its file but not the folder.
+fn state_file(path: &Path) -> Result<PathBuf, UsageError> {
+    if path.is_dir() {
+        return Ok(path.join("provider-sim.redb"));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(()) };
-    std::fs::create_dir_all(folder).map_err(|source| UsageError::File {
-        flag: "--state",
-        path: folder.into(),
-        source,
-    })
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        std::fs::create_dir_all(folder).map_err(|source| UsageError::File {
+            flag: "--state",
+            path: folder.into(),
+            source,
+        })?;
+    }
+    Ok(path.into())
 }
 
 fn optional(

@@ -91,6 +91,14 @@ impl PoolBook {
         }
     }
 
+    /// Machines that are out already, from before a restart.
+    pub(crate) fn are_out(&mut self, instance_type: &str, zone: &str, machines: usize, now_unix_nanos: i64) {
+        if self.model.on {
+            let level = self.level(instance_type, zone, now_unix_nanos);
+            level.machines = (level.machines - machines as f64).max(0.0);
+        }
+    }
+
     /// What is left of every pool somebody has asked, and how often it ran empty.
     pub(crate) fn levels(&self) -> impl Iterator<Item = (&str, f64, u64)> {
         self.levels.iter().map(|(pool, level)| (pool.as_str(), level.machines, level.stock_outs))

@@ -113,7 +113,7 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
             "choose another with --admin",
         ),
         (4, vec!["--use-fake-backend", "--addr", "127.0.0.1:0", "--state", &damaged], "To recover"),
-        (4, vec!["--use-fake-backend", "--addr", "127.0.0.1:0", "--state", "/"], "/"),
+        (4, vec!["--use-fake-backend", "--addr", "127.0.0.1:0", "--state", "/dev/null"], "/dev/null"),
     ] {
         let (got, _, err) = ended(&flags);
         assert_eq!(got, Some(code), "{flags:?}: {err}");
@@ -123,6 +123,14 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
         std::fs::read_to_string(&damaged).expect("still there").starts_with("this is not"),
         "nothing was changed"
     );
+}
+
+#[test]
+fn a_folder_will_do_as_state_and_the_switch_takes_a_value() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["--addr", "localhost:0", "--use-fake-backend=true", "--seed-count=3", "--state"];
+    drop(Process::start(&flags, folder.path()));
+    assert!(folder.path().join("provider-sim.redb").is_file());
 }
 
 #[test]

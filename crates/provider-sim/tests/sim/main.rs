@@ -5,6 +5,7 @@ mod binary;
 mod conformance;
 mod docs;
 mod faults;
+mod hostile;
 mod models;
 mod process;
 mod restart;
