@@ -1,53 +1,293 @@
-//! Cold cycles, for now.
-use bigfleet_calculator::{engine_options, load};
-use bigfleet_shapes::{Shape, generate, scarce};
+//! How long a cycle takes on the benchmark fleets, beside the least it could take.
+//!
+//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [SHAPE…]`
+//!
+//! Every figure is the best of some runs, with the ratio to one linear read of all rows measured in the same
+//! run. Every benchmark asserts that the work was done: machines acquired, needs served, victims picked.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let shape: Shape = args.first().map_or("500k", |s| s).parse().unwrap();
-    let is_scarce = args.get(1).is_some_and(|a| a == "scarce");
-    let t = Instant::now();
-    let scenario = if is_scarce { scarce(shape, 1) } else { generate(shape, 1) };
-    println!("generate {:?}", t.elapsed());
-    for threads in [1] {
-        let t = Instant::now();
-        let mut fleet = load(&scenario, bigfleet_engine::Parallelism { threads, from_clusters: 64 }).unwrap();
-        println!("load {:?}", t.elapsed());
-        let options = engine_options(&scenario.options);
-        let mut best = std::collections::BTreeMap::new();
-        let mut total = u128::MAX;
-        for _ in 0..std::env::var("N").map_or(7, |n| n.parse().unwrap()) {
-            fleet.forget_cache();
-            let start = Instant::now();
-            let mut last = start;
-            let d = fleet.cycle_probed(&options, scenario.now_unix_nanos, &mut |step| {
-                let now = Instant::now();
-                let e = best.entry(step).or_insert(u128::MAX);
-                *e = (*e).min((now - last).as_micros());
-                last = now;
-            });
-            let took = start.elapsed().as_micros();
-            if took < total {
-                total = took;
+use bigfleet_calculator::{engine_options, load};
+use bigfleet_engine::{ActionKind, Decision, Fleet, Options, Parallelism, Step};
+use bigfleet_model::machine::Machine;
+use bigfleet_model::need::Need;
+use bigfleet_scenario::Scenario;
+use bigfleet_scenario::answer;
+use bigfleet_shapes::{Change, Shape, churn, generate, scarce, settled, storm};
+
+// The allocator the binary uses: fleets are made of many small lists.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const SEED: u64 = 1;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark is the place to read a clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What is measured, in nanoseconds.
+struct Report {
+    shape: Shape,
+    limit: u64,
+    figures: Vec<(String, u64)>,
+    json: bool,
+}
+
+impl Report {
+    fn add(&mut self, name: impl Into<String>, nanos: u64) {
+        let name = name.into();
+        if !self.json {
+            let ratio = nanos as f64 / self.limit as f64;
+            eprintln!("{:>5}  {name:<34} {:>14}  {ratio:>10.2} x limit", self.shape, readable(nanos));
+        }
+        self.figures.push((name, nanos));
+    }
+}
+
+fn readable(nanos: u64) -> String {
+    match nanos {
+        0..10_000 => format!("{nanos} ns"),
+        10_000..10_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
+        _ => format!("{:.1} ms", nanos as f64 / 1e6),
+    }
+}
+
+/// The best of several runs.
+fn best(repeat: usize, mut run: impl FnMut() -> u64) -> u64 {
+    (0..repeat).map(|_| run()).min().expect("at least one run")
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (u64, T) {
+    let start = now();
+    let done = work();
+    (start.elapsed().as_nanos() as u64, done)
+}
+
+fn count(decision: &Decision, kind: ActionKind) -> usize {
+    decision.actions.iter().filter(|action| action.kind == kind).count()
+}
+
+/// From scratch, step by step: the best time of each step and of the whole.
+fn cold(
+    fleet: &mut Fleet,
+    options: &Options,
+    scenario: &Scenario,
+    repeat: usize,
+) -> (u64, BTreeMap<Step, u64>, Arc<Decision>) {
+    let (mut whole, mut steps, mut last) = (u64::MAX, BTreeMap::new(), None);
+    for _ in 0..repeat {
+        fleet.forget_cache();
+        let start = now();
+        let mut lap = 0;
+        let decision = fleet.cycle_probed(options, scenario.now_unix_nanos, &mut |step| {
+            let so_far = start.elapsed().as_nanos() as u64;
+            let known = steps.entry(step).or_insert(u64::MAX);
+            *known = (*known).min(so_far - lap);
+            lap = so_far;
+        });
+        whole = whole.min(start.elapsed().as_nanos() as u64);
+        last = Some(decision);
+    }
+    (whole, steps, last.expect("at least one run"))
+}
+
+fn apply(fleet: &mut Fleet, changes: &[Change], now_unix_nanos: i64) {
+    for change in changes {
+        match change {
+            Change::Machine(machine) => {
+                fleet.observe(machine).expect("a generated machine is valid");
             }
-            if total == took {
-                println!("threads {threads} total {total} us actions {} work {:?}", d.actions.len(), d.work);
+            Change::Needs { cluster, rows } => {
+                fleet.replace(cluster, rows.clone(), now_unix_nanos).expect("a generated roll-up is valid");
             }
         }
-        println!(
-            "{best:?} {:?} per machine {}",
-            fleet.footprint(),
-            (fleet.footprint().total() - fleet.footprint().needs) / fleet.machine_count()
+    }
+}
+
+/// Carries a decision out at once, as if providers were instant.
+fn carry_out(
+    fleet: &mut Fleet,
+    machines: &mut BTreeMap<Box<str>, Machine>,
+    decision: &Decision,
+    now_unix_nanos: i64,
+) {
+    for action in &decision.actions {
+        let machine = machines.get_mut(&action.machine).expect("an action names a known machine");
+        let stamp = action
+            .need
+            .as_ref()
+            .map(|demand| settled::stamp(&demand.need.cluster, &demand.need.profile, &demand.need.group));
+        let kind = match action.kind {
+            ActionKind::Bootstrap => answer::ActionKind::Bootstrap,
+            ActionKind::Provision => answer::ActionKind::Provision,
+            ActionKind::Preempt => answer::ActionKind::Preempt,
+            ActionKind::Reclaim => answer::ActionKind::Reclaim,
+            ActionKind::Delete => answer::ActionKind::Delete,
+        };
+        settled::apply_action(machine, kind, stamp.unwrap_or_default(), now_unix_nanos);
+        fleet.observe(machine).expect("a settled machine is valid");
+    }
+}
+
+fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
+    let scenario = generate(shape, SEED);
+    let options = engine_options(&scenario.options);
+    let instant = scenario.now_unix_nanos;
+    let alone = Parallelism::default();
+
+    let mut empty = Fleet::default();
+    let (list, ()) = timed(|| scenario.machines.iter().for_each(|m| assert!(empty.observe(m).is_ok())));
+    let again = best(repeat.min(5), || {
+        timed(|| scenario.machines.iter().for_each(|m| assert!(empty.observe(m).is_ok()))).0
+    });
+    drop(empty);
+
+    let mut fleet = load(&scenario, alone).expect("a generated scenario is valid");
+    let limit = best(repeat.max(20), || timed(|| black_box(fleet.read_every_row())).0);
+    let mut report = Report { shape, limit, figures: Vec::new(), json };
+    report.add("limit: every row read once", limit);
+    report.add("apply a full List", list);
+    report.add("apply an unchanged List", again);
+
+    fleet.cycle(&options, instant);
+    let (whole, steps, decision) = cold(&mut fleet, &options, &scenario, repeat);
+    let acquired = count(&decision, ActionKind::Bootstrap) + count(&decision, ActionKind::Provision);
+    assert!(
+        acquired > 100 && decision.work.rebuilt && decision.work.short_needs > 100,
+        "{:?}",
+        decision.work
+    );
+    report.add("cold", whole);
+    steps.iter().for_each(|(step, nanos)| report.add(format!("cold: {}", step.name()), *nanos));
+    let mut together = load(&scenario, Parallelism { threads: 2, ..alone }).expect("valid");
+    together.cycle(&options, instant);
+    report.add("cold, two threads", cold(&mut together, &options, &scenario, repeat).0);
+    drop(together);
+
+    let footprint = fleet.footprint();
+    let per_machine = (footprint.total() - footprint.needs) / fleet.machine_count();
+    let quiet = best(repeat.max(20), || timed(|| black_box(fleet.cycle(&options, instant))).0);
+    report.add("quiet", quiet);
+    report.add("fork", best(repeat, || timed(|| black_box(fleet.fork())).0));
+
+    let short = decision.actions.iter().find_map(|action| action.need.clone()).expect("somebody acquires");
+    let key = short.need.key();
+    report.add(
+        "explain: funnel of a need",
+        best(repeat, || timed(|| black_box(fleet.funnel(&key).expect("known"))).0),
+    );
+    let id = &*scenario.machines[0].id;
+    report.add(
+        "explain: why not",
+        best(repeat, || timed(|| black_box(fleet.why_not(&key, id).expect("known"))).0),
+    );
+    report.add(
+        "explain: a machine",
+        best(repeat, || timed(|| black_box(fleet.explain_machine(id, &options).expect("known"))).0),
+    );
+
+    let mut machines: BTreeMap<Box<str>, Machine> =
+        scenario.machines.iter().map(|m| (m.id.clone(), m.clone())).collect();
+    for _ in 0..3 {
+        let decision = fleet.cycle(&options, instant);
+        carry_out(&mut fleet, &mut machines, &decision, instant);
+    }
+    fleet.cycle(&options, instant);
+    let mut lived = Scenario { machines: machines.into_values().collect(), ..scenario.clone() };
+    let (mut applying, mut churning, mut walked) = (u64::MAX, u64::MAX, usize::MAX);
+    for round in 0..repeat as u64 {
+        let changes = churn(&lived, SEED + round, 0.001);
+        assert!(changes.len() > lived.machines.len() / 2_000, "{} changes", changes.len());
+        let (apply_nanos, ()) = timed(|| apply(&mut fleet, &changes, instant));
+        let (cycle_nanos, decision) = timed(|| fleet.cycle(&options, instant));
+        assert!(!decision.work.quiet && decision.work.clusters_walked > 0);
+        bigfleet_shapes::apply_changes(&mut lived, &changes);
+        (applying, churning) = (applying.min(apply_nanos), churning.min(cycle_nanos));
+        walked = walked.min(decision.work.clusters_walked);
+    }
+    report.add("churn: apply 0.1 %", applying);
+    report.add(format!("churn ({walked} clusters walked)"), churning);
+
+    let mut storming = u64::MAX;
+    for round in 0..repeat.min(7) as u64 {
+        apply(&mut fleet, &storm(&lived, SEED + round), instant);
+        let (nanos, decision) = timed(|| fleet.cycle(&options, instant));
+        assert!(decision.work.clusters_walked >= shape.size().clusters as usize, "{:?}", decision.work);
+        storming = storming.min(nanos);
+    }
+    report.add("storm", storming);
+    drop((fleet, lived));
+
+    let rows: Vec<Need> = scenario
+        .needs
+        .iter()
+        .take(1_000)
+        .cloned()
+        .enumerate()
+        .map(|(at, mut need)| {
+            (need.cluster, need.group) = ("one".into(), format!("row-{at:04}").into());
+            need
+        })
+        .filter(|need| !need.parked)
+        .collect();
+    let mut small = Fleet::default();
+    let first = best(repeat, || {
+        small.replace("one", Vec::new(), instant).expect("valid");
+        let given = rows.clone();
+        timed(|| assert_eq!(small.replace("one", given, instant).expect("valid").added, rows.len())).0
+    });
+    report.add(format!("roll-up of {} new rows", rows.len()), first);
+    let unchanged = best(repeat, || {
+        let given = rows.clone();
+        timed(|| assert!(small.replace("one", given, instant).expect("valid").is_unchanged())).0
+    });
+    report.add("the same roll-up again", unchanged);
+
+    let scenario = scarce(shape, SEED);
+    let mut fleet = load(&scenario, alone).expect("a generated scenario is valid");
+    fleet.cycle(&options, scenario.now_unix_nanos);
+    let (whole, steps, decision) = cold(&mut fleet, &options, &scenario, repeat.min(7));
+    assert!(
+        count(&decision, ActionKind::Preempt) > 100,
+        "{} preemptions",
+        count(&decision, ActionKind::Preempt)
+    );
+    report.add("scarce", whole);
+    steps.iter().for_each(|(step, nanos)| report.add(format!("scarce: {}", step.name()), *nanos));
+    if !json {
+        eprintln!(
+            "{shape:>5}  {per_machine} bytes a machine with all indexes; {acquired} acquired cold; {} preempted scarce",
+            count(&decision, ActionKind::Preempt)
         );
-        let t = Instant::now();
-        for _ in 0..1000 {
-            fleet.cycle(&options, scenario.now_unix_nanos);
+    }
+    report
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let (mut shapes, mut repeat, mut json) = (Vec::new(), 11, false);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--json" => json = true,
+            "--repeat" => {
+                repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number")
+            }
+            shape => shapes.push(shape.parse().expect("a shape is 5k, 50k or 500k")),
         }
-        println!("quiet {:?}", t.elapsed() / 1000);
-        let t = Instant::now();
-        let f = fleet.fork();
-        println!("fork {:?}", t.elapsed());
-        drop(f);
+    }
+    if shapes.is_empty() {
+        shapes = vec![Shape::Fleet5k, Shape::Fleet50k, Shape::Fleet500k];
+    }
+    for shape in shapes {
+        let report = measure(shape, repeat, json);
+        if json {
+            let figures: Vec<String> =
+                report.figures.iter().map(|(name, nanos)| format!("{name:?}:{nanos}")).collect();
+            eprintln!("{{\"shape\":\"{shape}\",\"nanos\":{{{}}}}}", figures.join(","));
+        }
     }
 }

@@ -9,6 +9,7 @@ mod choice;
 mod credit;
 mod domains;
 mod fold;
+mod heads;
 mod preempt;
 mod prices;
 mod sets;

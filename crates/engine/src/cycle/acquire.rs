@@ -3,20 +3,21 @@
 //! Needs are served strictly in precedence order, so a contested machine goes to the higher precedence and,
 //! among equals, to the one that has waited longest. Idle machines come before Speculative ones.
 
-use bigfleet_model::penalty::PenaltyBucket;
-
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::index::split_free_rank;
 use crate::intern::Map;
-use crate::merge::Merge;
 
 use super::Short;
 use super::credit::Sources;
 use super::domains::domain_merge;
+use super::heads::{Heads, Stream};
 use super::prices::free_cost;
-use super::sets::{SupplySet, SupplySets};
+use super::sets::SupplySets;
 use super::take::{Spread, Stock, lanes};
+
+/// The order of Idle machines, which is the same for all penalty buckets; others are known by the bucket.
+const IDLE: usize = usize::MAX;
 
 /// Acquisition in progress.
 pub(crate) struct Acquire<'a> {
@@ -24,16 +25,15 @@ pub(crate) struct Acquire<'a> {
     sets: &'a mut SupplySets,
     /// Machines acquired so far.
     pub(crate) taken: Bits,
-    /// Idle candidates by supply set, kept from need to need.
-    idle: Map<u32, Merge>,
-    /// Speculative candidates by supply set and penalty bucket.
-    speculative: Map<(u32, usize), Merge>,
+    /// Machines in order, per order of acquisition, and the candidates of each supply set in that order.
+    heads: Map<usize, Heads>,
+    streams: Map<(u32, usize), Stream>,
 }
 
 impl<'a> Acquire<'a> {
     pub(crate) fn new(sources: Sources<'a>, sets: &'a mut SupplySets) -> Self {
         let taken = Bits::with_bound(sources.inventory.bound());
-        Self { sources, sets, taken, idle: Map::default(), speculative: Map::default() }
+        Self { sources, sets, taken, heads: Map::default(), streams: Map::default() }
     }
 
     /// Serves one need; `credited` are the machines it already has.
@@ -60,29 +60,24 @@ impl<'a> Acquire<'a> {
             let lanes = lanes(sources, lots, domain, &set.classes, cost);
             stock.take_spread(spread, lanes, &mut short.missing, |_| true)
         } else {
-            let stream = |speculative| move || free_merge(sources, set, bucket, speculative);
-            let idle = self.idle.entry(number).or_insert_with(stream(false));
-            let mut taken = stock.take_lots(idle, &mut short.missing, |_| true);
-            if !is_zero(&short.missing) {
-                let key = (number, bucket.ordinal());
-                let speculative = self.speculative.entry(key).or_insert_with(stream(true));
-                taken.extend(stock.take_lots(speculative, &mut short.missing, |_| true));
+            let mut picked = Vec::new();
+            for speculative in [false, true] {
+                if is_zero(&short.missing) {
+                    break;
+                }
+                let order = if speculative { bucket.ordinal() } else { IDLE };
+                let cost = |rank: u32| {
+                    let wanted = split_free_rank(rank).1 == speculative;
+                    wanted.then(|| free_cost(rank, bucket, sources.vocab))
+                };
+                let heads = self.heads.entry(order).or_default();
+                let stream = self
+                    .streams
+                    .entry((number, order))
+                    .or_insert_with(|| Stream::new(&set.classes, heads, &stock.order(&cost, &|_| true)));
+                picked.extend(stock.take_classes(stream, heads, &mut short.missing, cost, |_| true));
             }
-            taken
+            picked
         };
     }
-}
-
-/// The Idle or the Speculative machines that count for a need, in the order acquisition takes them.
-fn free_merge(sources: Sources<'_>, set: &SupplySet, bucket: PenaltyBucket, speculative: bool) -> Merge {
-    let lots = &*sources.index.free;
-    let numbers = set.classes.iter().flat_map(|class| lots.of_class(*class));
-    let lists = numbers.filter_map(|number| {
-        let lot = &lots.lots[*number as usize];
-        if split_free_rank(lot.rank).1 != speculative {
-            return None;
-        }
-        Some((free_cost(lot.rank, bucket, sources.vocab), *number, lot.class, lot.machines.as_slice()))
-    });
-    Merge::new(lists, sources.inventory)
 }

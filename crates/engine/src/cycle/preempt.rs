@@ -15,6 +15,7 @@ use crate::vocab::Amounts;
 
 use super::Short;
 use super::credit::{Credit, Sources};
+use super::heads::{Heads, Stream};
 use super::prices::victim_cost;
 use super::sets::SupplySets;
 use super::take::{Spread, Stock, lanes};
@@ -84,7 +85,9 @@ pub(crate) struct Preempt<'a> {
     pub(crate) taken: Bits,
     /// Draining machines already counted for a need.
     counted: Bits,
-    streams: Map<(u32, i32), Merge>,
+    /// Victims in order, per preemptor, and the candidates of each supply set among them.
+    heads: Map<i32, Heads>,
+    streams: Map<(u32, i32), Stream>,
     /// By preemptor, the place of every worth in the order of victims.
     costs: Map<i32, VictimCosts>,
 }
@@ -112,6 +115,7 @@ impl<'a> Preempt<'a> {
             claimants,
             taken,
             counted,
+            heads: Map::default(),
             streams: Map::default(),
             costs: Map::default(),
         }
@@ -164,15 +168,12 @@ impl<'a> Preempt<'a> {
             let lanes = lanes(sources, bound, domain, &set.classes, cost);
             stock.take_spread(spread, lanes, &mut missing, eligible)
         } else {
-            let merge = self.streams.entry((number, preemptor)).or_insert_with(|| {
-                let numbers = set.classes.iter().flat_map(|class| bound.of_class(*class));
-                let lists = numbers.filter_map(|number| {
-                    let lot = &bound.lots[*number as usize];
-                    Some((cost(lot.rank)?, *number, lot.class, lot.machines.as_slice()))
-                });
-                Merge::new(lists, sources.inventory)
-            });
-            stock.take_lots(merge, &mut missing, eligible)
+            let heads = self.heads.entry(preemptor).or_default();
+            let stream = self
+                .streams
+                .entry((number, preemptor))
+                .or_insert_with(|| Stream::new(&set.classes, heads, &stock.order(cost, &eligible)));
+            stock.take_classes(stream, heads, &mut missing, cost, eligible)
         };
         let grace = |machine: u32| {
             let victim = sources.vocab.worth_of(sources.inventory.row(machine).worth).priority;

@@ -10,6 +10,7 @@ use crate::merge::Merge;
 use crate::vocab::Amounts;
 
 use super::credit::Sources;
+use super::heads::{Heads, Order, Stream};
 
 /// Where machines are taken from, and who may not be taken.
 pub(crate) struct Stock<'a> {
@@ -20,15 +21,43 @@ pub(crate) struct Stock<'a> {
 }
 
 impl<'a> Stock<'a> {
-    /// Takes from a merge of lots until nothing is missing.
-    pub(crate) fn take_lots(
+    /// The order machines are taken in, as things stand.
+    pub(crate) fn order<'b, C>(
+        &'b self,
+        cost: C,
+        eligible: &'b impl Fn(u32) -> bool,
+    ) -> Order<'b, C, impl Fn(u32) -> bool + 'b> {
+        let skip = |machine| self.taken.contains(machine) || !eligible(machine);
+        Order { lots: self.lots, inventory: self.sources.inventory, cost, skip }
+    }
+
+    /// Takes from a stream of classes until nothing is missing.
+    pub(crate) fn take_classes(
         &mut self,
-        merge: &mut Merge,
+        stream: &mut Stream,
+        heads: &mut Heads,
         missing: &mut Amounts,
+        cost: impl Fn(u32) -> Option<u64>,
         eligible: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
-        let lots = self.lots;
-        self.take(merge, missing, eligible, |lot| &lots.lots[lot as usize].machines)
+        let classes = self.sources.classes;
+        let mut picked = Vec::new();
+        loop {
+            let Some(best) = stream.best(heads, &self.order(&cost, &eligible)) else { break };
+            let provides = classes.provides(best.class);
+            if !contributes(provides, missing) {
+                // All machines of a class provide the same: none of them will help this need any more.
+                stream.set_aside();
+                continue;
+            }
+            self.taken.insert(best.machine);
+            picked.push(best.machine);
+            if subtract(missing, provides) {
+                break;
+            }
+        }
+        stream.restore();
+        picked
     }
 
     /// Takes from a merge of one domain's cells until nothing is missing.
@@ -40,16 +69,7 @@ impl<'a> Stock<'a> {
         eligible: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
         let cells = &self.lots.domains[domain];
-        self.take(merge, missing, eligible, |cell| cells.machines(cell))
-    }
-
-    fn take(
-        &mut self,
-        merge: &mut Merge,
-        missing: &mut Amounts,
-        eligible: impl Fn(u32) -> bool,
-        machines: impl Fn(u32) -> &'a [u32] + Copy,
-    ) -> Vec<u32> {
+        let machines = |cell: u32| cells.machines(cell);
         let mut picked = Vec::new();
         loop {
             let taken = &*self.taken;
