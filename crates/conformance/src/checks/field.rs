@@ -60,7 +60,7 @@ checks! { Field:
         "after Delete the slot has no host", "hardware that is gone looks alive", "2.1 details";
     "FIELD-020" Core Beside "no label has an empty key" => every(label_keys):
         "no label key is empty", "requirements on that label cannot be written", "2 Machine.labels";
-    "FIELD-021" Core Beside "the host says whose it is" => every(host_parts):
+    "FIELD-021" Core Beside "a host can be found" => every(host_parts):
         "a host has a reference, not only a provider", "nobody can find the hardware", "2 HostRef";
 }
 

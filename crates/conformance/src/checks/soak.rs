@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::behaviour::checks;
 use crate::clock::Moment;
 use crate::context::Context;
-use crate::moves::{Kind, State};
+use crate::moves::{Kind, State, state_name, state_of};
 use crate::verdict::{Verdict, ensure};
 
 checks! { Soak:
@@ -72,10 +72,11 @@ async fn reads_beside_moves(c: Context) -> Verdict {
         let asked = Moment::now();
         let machine = c.get(&lease.id).await?;
         took.push(asked.elapsed());
-        let bound = !machine.cluster.is_empty();
-        let states = if bound { [4, 5, 6] } else { [3, 3, 3] };
-        ensure(states.contains(&machine.state), "cluster set exactly while bound", || {
-            format!("state {} with cluster {:?}", machine.state, machine.cluster)
+        let state = state_of(&machine);
+        let bound = [State::Configuring, State::Configured, State::Draining].contains(&state);
+        let honest = (bound || state == State::Idle) && bound != machine.cluster.is_empty();
+        ensure(honest, "IDLE, or bound with a cluster", || {
+            format!("{} with cluster {:?}", state_name(state), machine.cluster)
         })?;
         if let Some(joined) = mover.try_join_next() {
             let ended: Verdict = joined.expect("moves do not panic");

@@ -119,8 +119,8 @@ impl Provider {
         let shows_under_way = during.into_iter().any(|defect| world.has(defect));
         drop(world);
         // Not the same for all: moves end in another order than they began.
-        let latency = 12 + creates as u64 * 7 % 13;
-        let latency = if shows_under_way { 80 } else { latency };
+        let latency = 20 + creates as u64 * 7 % 17;
+        let latency = if shows_under_way { 150 } else { latency };
         tokio::spawn(async move {
             pause(latency).await;
             provider.world().end(&id, kind, generation);
