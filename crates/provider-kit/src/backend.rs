@@ -43,6 +43,13 @@ pub trait Backend: Send + Sync + 'static {
     /// keeps its state and takes over what else changed; one that is no longer offered stays listed.
     fn offerings(&self) -> impl Future<Output = Result<Vec<Offering>, Failure>> + Send;
 
+    /// Whether a slot that is stored already takes over what an offering says anew. If not, its record stays
+    /// as it was left: for a provider that changes prices and labels of its own accord, by the
+    /// [`Handle`](crate::Handle).
+    fn renews_offerings(&self) -> bool {
+        true
+    }
+
     /// Makes the machine and returns the provider's own name for the hardware.
     fn create(&self, machine: &Machine) -> impl Future<Output = Result<String, Failure>> + Send;
 

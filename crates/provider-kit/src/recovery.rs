@@ -95,6 +95,7 @@ pub(crate) async fn take_offerings<B: Backend>(backend: &B, shared: &Shared) -> 
         }
         match shared.fleet().get(&offered.id) {
             None => rows.push(RowChange { machine: Arc::new(offered), operations: Operations::default() }),
+            Some(_) if !backend.renews_offerings() => {}
             Some(row) => {
                 let machine = refreshed(&row.machine, &offered);
                 if machine != *row.machine {

@@ -130,8 +130,10 @@ impl RunError {
 /// Runs until it is told to stop. Speaks on standard error, and on standard output when asked to print.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.print_defaults {
-        print(&setup::defaults(args)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return match setup::defaults(args) {
+            Ok(text) => Ok(print(&text).map(|()| ExitCode::SUCCESS)?),
+            Err(error) => Ok(refuse(&error.into())),
+        };
     }
     if args.replay {
         return Ok(played(args).unwrap_or_else(|error| refuse(&error)));

@@ -147,6 +147,11 @@ impl Backend for Cloud {
         Ok(self.0.inventory.offerings(&self.0.name, self.0.dice))
     }
 
+    /// Prices and notices are the world's; a restart does not put them back.
+    fn renews_offerings(&self) -> bool {
+        false
+    }
+
     async fn create(&self, machine: &Machine) -> Result<String, Failure> {
         let stock = self.take_stock(machine);
         if let Err(failure) = &stock {

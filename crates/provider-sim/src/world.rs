@@ -57,12 +57,12 @@ impl World {
     pub(crate) fn new(shared: Arc<Shared>, handle: Handle) -> Self {
         let now = shared.now();
         let tick = now.div_euclid(shared.models.tick.nanos());
+        // A clock that ran fast before a restart was ahead: no notice is longer than a notice.
+        let latest = now.saturating_add(shared.models.spot.notice.nanos());
         let noticed = handle.machines().into_iter().filter_map(|machine| {
             let at_secs: i64 = machine.labels.get(NOTICE_LABEL)?.parse().ok()?;
-            Some((
-                machine.id.clone(),
-                (host_of(&machine)?.to_string(), at_secs.saturating_mul(1_000_000_000)),
-            ))
+            let at = at_secs.saturating_mul(1_000_000_000).min(latest);
+            Some((machine.id.clone(), (host_of(&machine)?.to_string(), at)))
         });
         Self {
             notices: noticed.collect(),

@@ -2,10 +2,11 @@
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::{ConfigureRequest, CreateRequest, DrainRequest, ListFilter, MachineRef};
+use bigfleet_provider_kit::{CapacityType, Store};
 use tonic::Code;
 
 use crate::process::{Process, reach};
-use crate::virtual_cloud::code;
+use crate::virtual_cloud::{VirtualCloud, code, quiet};
 
 fn create(id: &str, epoch: i64, sequence: i64) -> CreateRequest {
     CreateRequest {
@@ -100,4 +101,43 @@ async fn killed_again_and_again_no_answer_is_taken_back() {
         }
         process.kill();
     }
+}
+
+#[tokio::test]
+async fn a_notice_is_kept_and_pools_know_what_is_out() {
+    let mut config = quiet(2000);
+    config.models.pools.on = true;
+    config.models.pools.depth = 6.0;
+    config.models.pools.refill_per_hour = 0.0;
+    let store = Store::memory();
+    let cloud = VirtualCloud::open_on(config.clone(), store.clone()).await;
+    let wanted = |m: &bigfleet_proto::v1alpha1::Machine| {
+        m.instance_type == "std-4" && m.zone == "zone-a" && m.capacity_type == CapacityType::Spot.to_wire()
+    };
+    let slots = cloud.ids(wanted);
+    for id in &slots {
+        cloud.create(id).await.expect("a slot");
+    }
+    cloud.pass(600).await;
+    let made: Vec<_> = slots.iter().filter(|id| cloud.state(id) == MachineState::Idle).collect();
+    assert!(!made.is_empty() && made.len() <= 6, "the pool is empty now: {}", made.len());
+    cloud.fault(&format!("spot-reclaim machine={}", made[0]));
+    cloud.pass(60).await;
+    let machine = cloud.get(made[0]);
+    cloud.stop().await;
+
+    let cloud = VirtualCloud::open_on(config, store).await;
+    assert_eq!(cloud.get(made[0]), machine);
+    let left = cloud.ids(|m| wanted(m) && m.state == MachineState::Speculative.to_wire());
+    let other = cloud.ids(|m| {
+        m.instance_type == "std-4"
+            && m.zone == "zone-a"
+            && m.capacity_type == CapacityType::OnDemand.to_wire()
+    });
+    assert!(left.is_empty());
+    cloud.create(&other[0]).await.expect("a slot");
+    cloud.pass(100).await;
+    assert!(cloud.get(&other[0]).last_error.contains("insufficient capacity"), "what is out is out");
+    cloud.pass(100).await;
+    assert_eq!(cloud.state(made[0]), MachineState::Failed, "the notice still holds");
 }

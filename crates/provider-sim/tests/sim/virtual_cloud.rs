@@ -27,9 +27,17 @@ pub(crate) fn quiet(machines: usize) -> Config {
 
 impl VirtualCloud {
     pub(crate) async fn open(config: Config) -> Self {
+        Self::open_on(config, Store::memory()).await
+    }
+
+    pub(crate) async fn open_on(config: Config, store: Store) -> Self {
         let clock = Arc::new(VirtualClock::at(START_UNIX_NANOS));
-        let sim = Sim::open(config, Store::memory(), clock.clone()).await.expect("a good start");
+        let sim = Sim::open(config, store, clock.clone()).await.expect("a good start");
         Self { clock, sim }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.sim.stop(Duration::ZERO).await;
     }
 
     pub(crate) async fn pass(&self, secs: u64) {
