@@ -61,6 +61,22 @@ async fn a_right_provider_passes_everything() {
     assert_eq!(report.results.len(), catalogue().len());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_planted_defect_is_found() {
+    let mut missed = Vec::new();
+    for (defect, report) in examine_all(Scope::Named).await {
+        let expected = named(defect);
+        let found = report.failed_ids();
+        if found != expected {
+            missed.push(format!(
+                "{defect:?}: expected {expected:?} to fail, failed: {found:?}\n{}",
+                in_words(&report)
+            ));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
 /// The suite must not blame a right provider that is merely slow: sixteen runs at once on few cores.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "for changes of the suite itself"]
