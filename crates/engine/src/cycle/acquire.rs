@@ -14,7 +14,7 @@ use super::domains::domain_merge;
 use super::heads::{Heads, Stream};
 use super::prices::free_cost;
 use super::sets::SupplySets;
-use super::take::{Spread, Stock, lanes};
+use super::take::{Lane, Spread, Stock, lanes_of};
 
 /// The order of Idle machines, which is the same for all penalty buckets; others are known by the bucket.
 const IDLE: usize = usize::MAX;
@@ -28,12 +28,14 @@ pub(crate) struct Acquire<'a> {
     /// Machines in order, per order of acquisition, and the candidates of each supply set in that order.
     heads: Map<usize, Heads>,
     streams: Map<(u32, usize), Stream>,
+    /// Candidates by domain, per supply set, domain key and penalty bucket.
+    lanes: Map<(u32, usize, usize), Vec<Lane>>,
 }
 
 impl<'a> Acquire<'a> {
     pub(crate) fn new(sources: Sources<'a>, sets: &'a mut SupplySets) -> Self {
         let taken = Bits::with_bound(sources.inventory.bound());
-        Self { sources, sets, taken, heads: Map::default(), streams: Map::default() }
+        Self { sources, sets, taken, heads: Map::default(), streams: Map::default(), lanes: Map::default() }
     }
 
     /// Serves one need; `credited` are the machines it already has.
@@ -57,7 +59,8 @@ impl<'a> Acquire<'a> {
             let domain = sources.classes.domain(key);
             let spread = Spread::new(sources, domain, headroom, credited.iter().copied());
             let cost = |rank| Some(free_cost(rank, bucket, sources.vocab));
-            let lanes = lanes(sources, lots, domain, &set.classes, cost);
+            let lanes = self.lanes.entry((number, domain, bucket.ordinal()));
+            let lanes = lanes.or_insert_with(|| lanes_of(sources, lots, domain, &set.classes, cost));
             stock.take_spread(spread, lanes, &mut short.missing, |_| true)
         } else {
             let mut picked = Vec::new();

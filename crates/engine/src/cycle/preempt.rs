@@ -18,7 +18,7 @@ use super::credit::{Credit, Sources};
 use super::heads::{Heads, Stream};
 use super::prices::victim_cost;
 use super::sets::SupplySets;
-use super::take::{Spread, Stock, lanes};
+use super::take::{Lane, Spread, Stock, lanes_of};
 
 /// No need claims the machine.
 const UNCLAIMED: i64 = i64::MIN;
@@ -88,6 +88,8 @@ pub(crate) struct Preempt<'a> {
     /// Victims in order, per preemptor, and the candidates of each supply set among them.
     heads: Map<i32, Heads>,
     streams: Map<(u32, i32), Stream>,
+    /// Victims by domain, per supply set, domain key and preemptor.
+    lanes: Map<(u32, usize, i32), Vec<Lane>>,
     /// By preemptor, the place of every worth in the order of victims.
     costs: Map<i32, VictimCosts>,
 }
@@ -117,6 +119,7 @@ impl<'a> Preempt<'a> {
             counted,
             heads: Map::default(),
             streams: Map::default(),
+            lanes: Map::default(),
             costs: Map::default(),
         }
     }
@@ -165,7 +168,8 @@ impl<'a> Preempt<'a> {
             let domain = sources.classes.domain(key);
             let held = credited.iter().chain(&short.acquired).chain(&short.in_flight).copied();
             let spread = Spread::new(sources, domain, headroom, held);
-            let lanes = lanes(sources, bound, domain, &set.classes, cost);
+            let lanes = self.lanes.entry((number, domain, preemptor));
+            let lanes = lanes.or_insert_with(|| lanes_of(sources, bound, domain, &set.classes, cost));
             stock.take_spread(spread, lanes, &mut missing, eligible)
         } else {
             let heads = self.heads.entry(preemptor).or_default();

@@ -95,7 +95,7 @@ impl<'a> Stock<'a> {
     pub(crate) fn take_spread(
         &mut self,
         spread: Spread,
-        mut lanes: Vec<Lane>,
+        lanes: &mut [Lane],
         missing: &mut Amounts,
         eligible: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
@@ -104,7 +104,7 @@ impl<'a> Stock<'a> {
         let cells: &Domain = &self.lots.domains[domain];
         let machines = |cell: u32| cells.machines(cell);
         let mut picked = Vec::new();
-        for lane in &mut lanes {
+        for lane in lanes.iter_mut() {
             let skip = |machine| self.taken.contains(machine) || !eligible(machine);
             if lane.merge.best(machines, skip, inventory).is_some() {
                 counts.entry(lane.value).or_default();
@@ -135,6 +135,7 @@ impl<'a> Stock<'a> {
                 break;
             }
         }
+        lanes.iter_mut().for_each(|lane| lane.merge.restore());
         picked
     }
 }
@@ -173,7 +174,7 @@ pub(crate) struct Lane {
 }
 
 /// The candidates of some classes by domain; `cost` gives a lot's place in the order, `None` leaves it out.
-pub(crate) fn lanes(
+pub(crate) fn lanes_of(
     sources: Sources<'_>,
     lots: &Lots,
     domain: usize,
