@@ -198,12 +198,22 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     }
     fleet.cycle(&options, instant);
     let mut lived = Scenario { machines: machines.into_values().collect(), ..scenario.clone() };
+    let mut churn_steps = BTreeMap::new();
     let (mut applying, mut churning, mut walked) = (u64::MAX, u64::MAX, usize::MAX);
     for round in 0..repeat as u64 {
         let changes = churn(&lived, SEED + round, 0.001);
         assert!(changes.len() > lived.machines.len() / 2_000, "{} changes", changes.len());
         let (apply_nanos, ()) = timed(|| apply(&mut fleet, &changes, instant));
-        let (cycle_nanos, decision) = timed(|| fleet.cycle(&options, instant));
+        let start = now();
+        let mut lap = 0;
+        let (cycle_nanos, decision) = timed(|| {
+            fleet.cycle_probed(&options, instant, &mut |step| {
+                let so_far = start.elapsed().as_nanos() as u64;
+                let known = churn_steps.entry(step).or_insert(u64::MAX);
+                *known = (*known).min(so_far - lap);
+                lap = so_far;
+            })
+        });
         assert!(!decision.work.quiet && decision.work.clusters_walked > 0);
         bigfleet_shapes::apply_changes(&mut lived, &changes);
         (applying, churning) = (applying.min(apply_nanos), churning.min(cycle_nanos));
@@ -211,6 +221,8 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     }
     report.add("churn: apply 0.1 %", applying);
     report.add(format!("churn ({walked} clusters walked)"), churning);
+
+    churn_steps.iter().for_each(|(step, nanos)| report.add(format!("churn: {}", step.name()), *nanos));
 
     let mut storming = u64::MAX;
     for round in 0..repeat.min(7) as u64 {
