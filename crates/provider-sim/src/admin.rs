@@ -31,6 +31,7 @@ fn refused(error: &BoardError) -> Status {
         BoardError::Full => Code::ResourceExhausted,
         BoardError::Unknown(_) => Code::NotFound,
         BoardError::Over(_) => Code::FailedPrecondition,
+        BoardError::NotKept(_) => Code::Internal,
     };
     Status::new(code, error.to_string())
 }

@@ -13,9 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_provider_kit::{
-    Clock as _, ServeError, Server, Settings, StartError, StoreError, SystemClock, TlsFiles,
-};
+use bigfleet_provider_kit::{Clock as _, ServeError, Server, Settings, StartError, StoreError, SystemClock};
 use clap::Parser;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -24,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::admin;
 use crate::clock::FastClock;
-use crate::sim::Sim;
+use crate::sim::{OpenError, Sim};
 
 pub use setup::UsageError;
 
@@ -88,13 +86,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Certificate for TLS (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// Its key (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// Whom to trust: with it, callers need a certificate too (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
     /// Print every model, setting, fault and instance type with its default, and end
     #[arg(long, visible_alias = "show-models")]
@@ -107,7 +105,7 @@ enum RunError {
     #[error("{0}")]
     Usage(#[from] UsageError),
     #[error("{0}")]
-    Start(#[from] StartError),
+    Open(#[from] OpenError),
     #[error("{0}")]
     Serve(#[from] ServeError),
     #[error("cannot listen on {address} for the admin API: {source}; choose another with --admin, or none")]
@@ -121,7 +119,7 @@ impl RunError {
         match self {
             Self::Usage(_) | Self::Serve(ServeError::Tls(_)) => 2,
             Self::Serve(ServeError::Listen { .. }) | Self::Admin { .. } => 3,
-            Self::Start(_) => 4,
+            Self::Open(_) => 4,
             Self::Serve(ServeError::Ended(_)) | Self::System(_) => 1,
         }
     }
@@ -180,7 +178,7 @@ async fn serve(args: &Args) -> Result<(), RunError> {
     let sim = loop {
         let (config, store, log) = (plan.config.clone(), plan.store.clone(), plan.log.clone());
         match Sim::open_with(config, store, clock.clone(), log).await {
-            Err(StartError::Store(StoreError::InUse(_))) if patience.wait().await => {}
+            Err(OpenError::Start(StartError::Store(StoreError::InUse(_)))) if patience.wait().await => {}
             opened => break opened?,
         }
     };
@@ -267,9 +265,4 @@ fn stop_signals() -> Result<watch::Receiver<bool>, std::io::Error> {
         std::future::pending::<()>().await;
     });
     Ok(stopped)
-}
-
-fn tls_files(args: &Args) -> Option<TlsFiles> {
-    let (cert, key) = (args.tls_cert.clone()?, args.tls_key.clone()?);
-    Some(TlsFiles { cert, key, ca: args.tls_ca.clone() })
 }

@@ -5,10 +5,13 @@
 //! takes and what they are if left out; reading, printing and documenting go by that table alone.
 
 mod board;
+mod kept;
 mod kind;
 mod line;
 
 pub use board::{Board, BoardError, Entry, Status};
+pub use kept::KeptError;
+pub(crate) use kept::KeptFaults;
 pub use kind::{KINDS, Kind, KindInfo, Param, Value, markdown};
 pub use line::{FaultError, Line};
 

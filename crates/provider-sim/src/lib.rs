@@ -37,6 +37,6 @@ pub use event::{Event, EventLog};
 pub use faults_last::FaultsLast;
 pub use inventory::{FAULT_LABEL, FAULT_SLOTS, Inventory, RACK_LABEL, RACK_SIZE, SIMULATED_LABEL};
 pub use lies::Lies;
-pub use sim::{Config, Control, Service, Sim};
+pub use sim::{Config, Control, OpenError, Service, Sim};
 pub use span::{Span, SpanError};
 pub use world::NOTICE_LABEL;

@@ -10,11 +10,11 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bigfleet_provider_kit::{Clock as _, StartError, Store, VirtualClock};
+use bigfleet_provider_kit::{Clock as _, Store, VirtualClock};
 
 use crate::event::EventLog;
 use crate::scenario::Scenario;
-use crate::sim::{Config, Sim};
+use crate::sim::{Config, OpenError, Sim};
 use crate::span::Span;
 
 use buyer::Buyer;
@@ -56,7 +56,7 @@ pub struct Replay {
 }
 
 /// Plays a scenario from beginning to end. The scenario's seed and faults take the place of the configuration's.
-pub fn replay(scenario: &Scenario, config: Config) -> Result<Replay, StartError> {
+pub fn replay(scenario: &Scenario, config: Config) -> Result<Replay, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs only memory");
     runtime.block_on(async {
         let clock = Arc::new(VirtualClock::at(START_UNIX_NANOS));

@@ -8,7 +8,7 @@ use bigfleet_provider_kit::{Clock, Machine};
 use tokio::sync::Notify;
 
 use crate::event::EventLog;
-use crate::fault::{Board, Fault, Kind};
+use crate::fault::{Board, Fault, KeptFaults, Kind};
 use crate::inventory::Inventory;
 use crate::models::{Models, PoolBook};
 use crate::random::Dice;
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     /// Wakes the world when the board has changed.
     pub(crate) changed: Notify,
     pub(crate) board: Mutex<Board>,
+    /// Where faults outlive a restart, if anywhere.
+    pub(crate) kept: Option<KeptFaults>,
     pub(crate) pools: Mutex<PoolBook>,
     /// The nodes that are really there: machine and cluster.
     pub(crate) nodes: Mutex<BTreeMap<String, String>>,
@@ -41,6 +43,11 @@ impl Shared {
 
     pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().expect("no holder panics")
+    }
+
+    /// Writes down the faults that outlive a restart.
+    pub(crate) fn keep(&self, board: &Board) -> std::io::Result<()> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.write(board.entries(), self.now()))
     }
 
     pub(crate) fn pools(&self) -> MutexGuard<'_, PoolBook> {

@@ -1,6 +1,7 @@
 //! The simulated cloud as a whole: opened on a store and a clock, called in process or put on a socket.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use bigfleet_model::machine::MachineState;
 use bigfleet_provider_kit::{
     CapacityType, Clock, Handle, Meddled, Options, Provider, StartError, Store, Timeouts,
 };
+use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::cloud::Cloud;
 use crate::event::EventLog;
-use crate::fault::{Board, BoardError, Entry, Fault, Line};
+use crate::fault::{Board, BoardError, Entry, Fault, KeptError, KeptFaults, Line};
 use crate::faults_last::FaultsLast;
 use crate::inventory::{Inventory, is_owned};
 use crate::lies::Lies;
@@ -36,6 +38,8 @@ pub struct Config {
     pub models: Models,
     /// Faults from the start on.
     pub faults: Vec<Line>,
+    /// A file in which faults that are added while it runs outlive it.
+    pub kept_faults: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -46,6 +50,7 @@ impl Default for Config {
             inventory: Inventory::default(),
             models: Models::default(),
             faults: Vec::new(),
+            kept_faults: None,
         }
     }
 }
@@ -62,6 +67,17 @@ impl Config {
     }
 }
 
+/// Why a cloud could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The provider could not start.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// Faults of before could not be read.
+    #[error("{0}")]
+    Kept(#[from] KeptError),
+}
+
 /// The gRPC service: the kit's provider, with lies in front of it.
 pub type Service = Meddled<FaultsLast<Provider<Cloud>>, Lies>;
 
@@ -75,7 +91,7 @@ pub struct Sim {
 
 impl Sim {
     /// Opens the cloud. In virtual time, whoever holds the clock moves it on.
-    pub async fn open(config: Config, store: Store, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+    pub async fn open(config: Config, store: Store, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         Self::open_with(config, store, clock, Arc::default()).await
     }
 
@@ -85,10 +101,14 @@ impl Sim {
         store: Store,
         clock: Arc<dyn Clock>,
         log: Arc<EventLog>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, OpenError> {
         let dice = Dice::new(config.seed);
         let now = clock.now_unix_nanos();
         let mut board = Board::default();
+        let kept = config.kept_faults.clone().map(KeptFaults);
+        if let Some(kept) = &kept {
+            board.restore(kept.read(now)?);
+        }
         for line in &config.faults {
             board.add(line, now).expect("fewer faults are configured than a board holds");
         }
@@ -105,6 +125,7 @@ impl Sim {
             log,
             changed: Notify::new(),
             board: Mutex::new(board),
+            kept,
             nodes: Mutex::default(),
         });
         let provider = Provider::open(Cloud(shared.clone()), store, options).await?;
@@ -190,7 +211,16 @@ pub struct Control(pub(crate) Arc<Shared>);
 impl Control {
     /// Adds a fault and returns its number.
     pub fn add_fault(&self, line: &Line) -> Result<u64, BoardError> {
-        let id = self.0.board().add(line, self.0.now())?;
+        let id = {
+            let mut board = self.0.board();
+            let id = board.add(line, self.0.now())?;
+            board.keep(id);
+            if let Err(error) = self.0.keep(&board) {
+                board.forget(id);
+                return Err(BoardError::NotKept(error.to_string()));
+            }
+            id
+        };
         self.0.event("fault", &id.to_string(), format!("added: {line}"));
         self.0.changed.notify_one();
         Ok(id)
@@ -198,7 +228,15 @@ impl Control {
 
     /// Ends a fault now.
     pub fn lift_fault(&self, id: u64) -> Result<Fault, BoardError> {
-        let fault = self.0.board().lift(id, self.0.now())?;
+        let fault = {
+            let mut board = self.0.board();
+            let fault = board.lift(id, self.0.now())?;
+            if let Err(error) = self.0.keep(&board) {
+                // It is lifted here and now, which is what counts; only a restart would bring it back.
+                tracing::error!(%error, fault = id, "a lifted fault could not be written down");
+            }
+            fault
+        };
         self.0.event("fault", &id.to_string(), format!("lifted: {fault}"));
         self.0.changed.notify_one();
         Ok(fault)

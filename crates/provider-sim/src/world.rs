@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::catalogue::find;
 use crate::cloud::new_host;
-use crate::fault::Status;
+use crate::fault::{Fault, Status};
 use crate::inventory::is_owned;
 use crate::shared::{Shared, host_of, state_of};
 
@@ -110,7 +110,7 @@ impl World {
     async fn look(&mut self) {
         let now = self.shared.now();
         self.note_faults(now);
-        let due = self.shared.board().take_due(now);
+        let due = self.take_due(now);
         let outages = self.shared.active(crate::fault::Kind::ZoneOutage);
         if !self.is_eventful() && due.is_empty() && outages.is_empty() && !self.prices.is_needed(&self.shared)
         {
@@ -129,6 +129,18 @@ impl World {
             tasks.spawn(make(self.shared.clone(), self.handle.clone(), machine, change));
         }
         while tasks.join_next().await.is_some() {}
+    }
+
+    /// The faults that happen once and now; written down, so that a restart does not repeat them.
+    fn take_due(&self, now: i64) -> Vec<(u64, Fault)> {
+        let mut board = self.shared.board();
+        let due = board.take_due(now);
+        if !due.is_empty()
+            && let Err(error) = self.shared.keep(&board)
+        {
+            tracing::error!(%error, "a fault that has happened could not be written down");
+        }
+        due
     }
 
     /// Writes down which faults have begun or ended since the last look.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bigfleet_provider_kit::{Store, TlsFiles};
+use bigfleet_provider_kit::{Store, TlsError, TlsFiles};
 use thiserror::Error;
 
 use super::Args;
@@ -60,6 +60,9 @@ pub enum UsageError {
     /// A scenario is no good.
     #[error("--scenario: the file has problems\n{0}")]
     Scenario(#[from] Problems),
+    /// The TLS flags do not go together.
+    #[error("--tls-cert, --tls-key, --tls-ca: {0}")]
+    Tls(#[from] TlsError),
     /// Something else.
     #[error("{0}")]
     Flag(String),
@@ -84,10 +87,18 @@ pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
     if let Some(public) = admin.filter(|address| !is_private(address)) {
         return Err(UsageError::PublicAdmin(public));
     }
-    let config = config(args)?;
+    let (cert, key, ca) = (args.tls_cert.clone(), args.tls_key.clone(), args.tls_ca.clone());
+    let tls = TlsFiles::from_flags(cert, key, ca)?;
+    let mut config = config(args)?;
     let store = match &args.state {
         None => Store::memory(),
-        Some(path) => Store::file(state_file(path)?),
+        Some(path) => {
+            let file = state_file(path)?;
+            let mut faults = file.clone().into_os_string();
+            faults.push(".faults");
+            config.kept_faults = Some(faults.into());
+            Store::file(file)
+        }
     };
     let log = match &args.events {
         None => Arc::default(),
@@ -98,7 +109,7 @@ pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
             Arc::new(EventLog::writing_to(Box::new(file)))
         }
     };
-    Ok(Plan { config, store, log, grpc, http, admin, tls: super::tls_files(args) })
+    Ok(Plan { config, store, log, grpc, http, admin, tls })
 }
 
 fn is_test_binary(args: &Args) -> bool {
@@ -137,7 +148,7 @@ fn config(args: &Args) -> Result<Config, UsageError> {
     } else {
         Inventory::Fleet { machines: count, zones: args.zones.clone() }
     };
-    Ok(Config { name: args.provider.clone(), seed, inventory, models, faults })
+    Ok(Config { name: args.provider.clone(), seed, inventory, models, faults, kept_faults: None })
 }
 
 /// The scenario that is to be replayed, and the cloud to replay it on.

@@ -46,6 +46,8 @@ pub struct Entry {
     pub until_unix_nanos: Option<i64>,
     /// Whether a fault that happens once has happened.
     pub happened: bool,
+    /// Whether it outlives a restart: it was added while the cloud ran.
+    pub kept: bool,
 }
 
 impl Entry {
@@ -82,6 +84,9 @@ pub enum BoardError {
     /// It is over already.
     #[error("fault {0} is over already")]
     Over(u64),
+    /// It could not be written down.
+    #[error("the fault could not be kept: {0}; nothing was changed")]
+    NotKept(String),
 }
 
 /// All faults.
@@ -102,7 +107,14 @@ impl Board {
         let from_unix_nanos = now_unix_nanos.saturating_add(line.after.nanos());
         let until_unix_nanos = line.lasts.map(|lasts| from_unix_nanos.saturating_add(lasts.nanos()));
         let (id, fault) = (self.last_id, line.fault.clone());
-        self.entries.push(Entry { id, fault, from_unix_nanos, until_unix_nanos, happened: false });
+        self.entries.push(Entry {
+            id,
+            fault,
+            from_unix_nanos,
+            until_unix_nanos,
+            happened: false,
+            kept: false,
+        });
         Ok(id)
     }
 
@@ -117,6 +129,30 @@ impl Board {
                 Ok(self.entries[place].fault.clone())
             }
         }
+    }
+
+    /// Marks everything on the board as outliving a restart.
+    #[cfg(test)]
+    pub(crate) fn keep_all(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.kept = true);
+    }
+
+    /// Puts back what was kept, with its numbers.
+    pub(crate) fn restore(&mut self, kept: Vec<Entry>) {
+        self.last_id = kept.iter().map(|entry| entry.id).fold(self.last_id, u64::max);
+        self.entries.extend(kept);
+    }
+
+    /// Marks a fault as outliving a restart.
+    pub(crate) fn keep(&mut self, id: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.kept = true;
+        }
+    }
+
+    /// Takes a fault off the board as if it had never been there.
+    pub(crate) fn forget(&mut self, id: u64) {
+        self.entries.retain(|entry| entry.id != id);
     }
 
     /// Everything on the board, in the order in which it was added.

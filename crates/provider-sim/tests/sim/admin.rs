@@ -72,3 +72,42 @@ fn the_command_line_does_the_same() {
     drop(process);
     assert_eq!(act(Action::List { all: false, json: false }), ExitCode::from(3), "nobody is there");
 }
+
+#[tokio::test]
+async fn faults_outlive_the_process_that_acknowledged_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let process = cloud(&folder);
+    let admin = AdminClient::new(&process.admin).expect("an address");
+    for line in ["api-outage --for 1h", "throttle 3", "host-loss count=1 --after 1h"] {
+        admin.add(&line.parse().expect(line)).await.expect("added");
+    }
+    admin.lift(2).await.expect("lifted");
+    let before = admin.list(true).await.expect("listed");
+    process.kill();
+    let process = cloud(&folder);
+    let admin = AdminClient::new(&process.admin).expect("an address");
+    assert_eq!(admin.list(true).await.expect("listed"), before);
+    assert_eq!(code(process.client().list(ListFilter::default()).await), Code::Unavailable, "it is still on");
+    assert_eq!(
+        admin.add(&"api-outage".parse().expect("a fault")).await.expect("added").id,
+        4,
+        "numbers go on"
+    );
+    process.kill();
+
+    let kept = folder.path().join("state.faults");
+    std::fs::write(&kept, "{").expect("written");
+    let state = folder.path().join("state").to_string_lossy().into_owned();
+    let (exit, _, err) = crate::process::ended(&[
+        "--addr",
+        "127.0.0.1:0",
+        "--http",
+        "none",
+        "--admin",
+        "none",
+        "--state",
+        &state,
+    ]);
+    assert_eq!(exit, Some(4), "{err}");
+    assert!(err.contains("move the file away"), "{err}");
+}
