@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use bigfleet_calculator::{answer, engine_options, load};
@@ -46,7 +47,7 @@ struct Printed<'a> {
     timings_ns: Option<BTreeMap<&'static str, u64>>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let text = read(args)?;
     let mut out = BufWriter::new(io::stdout().lock());
     if is_json_lines(&text) {
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&mut out, args, "", &scenario, parse_nanos, io::stdout().is_terminal())?;
     }
     out.flush()?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read(args: &Args) -> anyhow::Result<Vec<u8>> {

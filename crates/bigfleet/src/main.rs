@@ -4,8 +4,11 @@
 //! usage or input, 3 cannot reach.
 
 mod clock;
+mod conform;
 mod cycle;
 mod exit;
+mod fault;
+mod provider;
 
 use std::process::ExitCode;
 
@@ -31,14 +34,17 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Cycle(cycle::Args),
+    Provider(provider::Args),
+    Conform(Box<conform::Args>),
+    Fault(fault::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Cycle(args) => cycle::run(&args),
+        Command::Provider(args) => provider::run(&args),
+        Command::Conform(args) => conform::run(&args),
+        Command::Fault(args) => fault::run(&args),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    done.unwrap_or_else(Failure::report)
 }
