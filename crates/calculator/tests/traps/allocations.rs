@@ -70,6 +70,6 @@ fn allocations_of_churn(clusters: usize) -> u64 {
 #[test]
 fn quantities_parsed_in_the_hot_loop() {
     let (small, large) = (allocations_of_churn(100), allocations_of_churn(1_000));
-    assert!(small < 200, "{small} allocations for three changes");
+    assert!(small < 120, "{small} allocations for three changes");
     assert!(large <= small + 8, "{small} allocations with 1,100 machines, {large} with 11,000");
 }

@@ -76,7 +76,9 @@ fn ids_may_come_in_any_order() {
         let mut fleet = Fleet::default();
         fleet.replace("shop", vec![need("shop", 1, 8 * 504)], 1).expect("a good roll-up");
         for ids in scrambled.chunks(batch) {
-            ids.iter().for_each(|id| assert_eq!(fleet.observe(&idle(id)), Ok(Observed::New)));
+            for id in ids {
+                assert_eq!(fleet.observe(&idle(id)), Ok(Observed::New));
+            }
             decide(&mut fleet);
         }
         let actions = decide(&mut fleet);
