@@ -84,7 +84,7 @@ pub fn answer(fleet: &Fleet, decision: &Decision) -> Answer {
     answer.unresolved = unresolved;
     // A need is known by its place among the outcomes; actions point at the same shared values.
     let places: BTreeMap<_, u32> =
-        (0..).zip(&outcomes).map(|(need, o)| (Arc::as_ptr(o.demand), need)).map(|(p, n)| (p, n)).collect();
+        (0..).zip(&outcomes).map(|(need, o)| (Arc::as_ptr(o.demand), need)).collect();
     answer.actions = decision
         .actions
         .iter()

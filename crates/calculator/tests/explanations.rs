@@ -51,11 +51,12 @@ fn check_exclusion(need: &Need, outcome: &Outcome<'_>, machine: &Machine, exclus
             let key = need.profile.same().expect("only gangs have domains").key();
             chosen != lies_in && machine.facts().value(key) == Some(lies_in)
         }
-        Exclusion::ClaimedBy { need: other, .. } => *other != need.key(),
+        Exclusion::ClaimedBy { need: other, .. } | Exclusion::PreemptedFor { need: other } => {
+            *other != need.key()
+        }
         Exclusion::NotLowerPriority { assigned } => {
             *assigned == machine.assigned.priority && *assigned >= need.profile.priority()
         }
-        Exclusion::PreemptedFor { need: other } => *other != need.key(),
         Exclusion::InTransit(state) => {
             machine.state == *state && (state.is_transitional() || *state == MachineState::Configuring)
         }

@@ -127,7 +127,9 @@ fn agrees_after_edits(test: &str, size: Size, usual: u64, edits: usize) {
                 break;
             }
             let (batch, later) = rest.split_at((1 + batches.below(4) as usize).min(rest.len()));
-            batch.iter().for_each(|edit| edit_both(&mut fleet, &mut scenario, edit));
+            for edit in batch {
+                edit_both(&mut fleet, &mut scenario, edit);
+            }
             rest = later;
         }
     }

@@ -108,8 +108,6 @@ pub struct Work {
     pub short_needs: usize,
     /// Whether the indexes were built from scratch.
     pub rebuilt: bool,
-    /// Whether nothing had changed and the last answer stood.
-    pub quiet: bool,
 }
 
 /// What a cycle decided.
@@ -129,7 +127,6 @@ struct Plan {
     demand: u64,
     supply: u64,
     generation: u64,
-    classes: usize,
     /// For each gang, whether a free machine could hold it.
     fits_free: Vec<bool>,
     credit: Arc<Credit>,
@@ -231,7 +228,9 @@ impl Cycle<'_> {
             let finished = finished.into_iter().zip(places);
             ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
             // A machine may have moved between two of these clusters: all old claims go before new ones come.
-            ended.iter().for_each(|(_, cluster, _)| cache.drop_claims(*cluster));
+            for (_, cluster, _) in &ended {
+                cache.drop_claims(*cluster);
+            }
             for (fits_free, cluster, credit) in ended {
                 cache.keep(cluster, fits_free, credit, sources, needs);
             }
@@ -368,7 +367,7 @@ impl Cache {
         let index = sources.index;
         plan.demand != demand.version
             || plan.supply != index.holdings.supply(cluster).version
-            || (plan.generation, plan.classes) != (index.generation, index.classes.len())
+            || plan.generation != index.generation
             || plan.credit.shared
             || demand.has_gangs && self.fits_free(demand) != plan.fits_free
     }
@@ -415,7 +414,6 @@ impl Cache {
             demand: needs.cluster(cluster).map_or(0, |demand| demand.version),
             supply: sources.index.holdings.supply(cluster).version,
             generation: sources.index.generation,
-            classes: sources.classes.len(),
             fits_free,
             credit: Arc::new(credit),
         });

@@ -179,7 +179,9 @@ impl Inventory {
     /// The machines that changed since the last call, each with its row as it was then.
     pub(crate) fn take_changes(&mut self) -> Vec<(u32, Row)> {
         let changes = std::mem::take(&mut self.changed);
-        changes.iter().for_each(|(number, _)| self.changed_set.remove(*number));
+        for (number, _) in &changes {
+            self.changed_set.remove(*number);
+        }
         changes
     }
 

@@ -55,6 +55,7 @@ pub(crate) struct Domain {
 /// All lots and cells of one kind of supply.
 #[derive(Clone, Default)]
 pub(crate) struct Lots {
+    #[expect(clippy::struct_field_names, reason = "the lots are what this index is of")]
     pub(crate) lots: Vec<Lot>,
     index: HashTable<u32>,
     by_class: Vec<Vec<u32>>,

@@ -193,7 +193,9 @@ impl Translator<'_> {
         let requirements = self.requirements.intern(need.profile.requirements(), self.vocab, self.interest);
         let aggregate = self.vocab.amounts(&need.aggregate);
         let same = need.profile.same().map(|r| self.vocab.string(r.key()));
-        same.iter().for_each(|key| self.interest.note_domain(*key));
+        if let Some(key) = same {
+            self.interest.note_domain(key);
+        }
         let spread = self.strict_spread(&need.profile);
         let gang = same.map(|_| {
             let profile = Arc::new(need.profile.without_same());

@@ -210,7 +210,7 @@ impl Vocabulary {
     pub(crate) fn worth(&mut self, worth: Worth) -> u32 {
         let ([a, b], [c, d]) =
             (halves(worth.interruption_usd.to_bits()), halves(worth.reclamation_usd.to_bits()));
-        intern_tuple(&mut self.worths, &[worth.priority as u32, a, b, c, d])
+        intern_tuple(&mut self.worths, &[worth.priority.cast_unsigned(), a, b, c, d])
     }
 
     pub(crate) fn worth_count(&self) -> u32 {
@@ -220,7 +220,7 @@ impl Vocabulary {
     pub(crate) fn worth_of(&self, worth: u32) -> Worth {
         let tuple = self.worths.get(worth);
         Worth {
-            priority: tuple[0] as i32,
+            priority: tuple[0].cast_signed(),
             interruption_usd: f64::from_bits(whole(&tuple[1..3])),
             reclamation_usd: f64::from_bits(whole(&tuple[3..])),
         }

@@ -40,6 +40,8 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-scenario",
             "bigfleet-shapes",
             "bigfleet-calculator",
+            "bigfleet-conformance",
+            "bigfleet-provider-sim",
         ],
     },
     Layer { name: "bigfleet-house", may_use: &[] },

@@ -111,7 +111,9 @@ pub(crate) fn settle_at_home<'a>(
 ) -> Choice {
     if demand.need.parked {
         let mut contest = Contest::new(demand, text);
-        tallies.iter().for_each(|tally| contest.enter(tally.value, Some(tally), &[], 0));
+        for tally in tallies {
+            contest.enter(tally.value, Some(tally), &[], 0);
+        }
         return Choice::Settled(contest.winner());
     }
     let rank = |tally: &Tally| (tally.creditable_score(), tally.own_score());

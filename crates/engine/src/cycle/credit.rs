@@ -86,7 +86,7 @@ pub(crate) struct Walk<'a> {
     supply: &'a Supply,
     /// The classes the cluster holds, and for each position the place of its class among them.
     held_classes: Vec<u32>,
-    place_of: Vec<u16>,
+    place_of: Vec<u32>,
     /// For each held class, the last need it was judged for and whether it counts: needs look at most
     /// machines of a class or at none, so a class is judged once a need, when first met.
     judged: Vec<(u32, bool)>,
@@ -113,9 +113,11 @@ impl<'a> Walk<'a> {
                 *place = held_classes.len() as u32;
                 held_classes.push(class);
             }
-            place_of.push(u16::try_from(*place).expect("a cluster holds fewer than 65,536 classes"));
+            place_of.push(*place);
         }
-        held_classes.iter().for_each(|class| places[*class as usize] = NONE);
+        for class in &held_classes {
+            places[*class as usize] = NONE;
+        }
         let ends = Vec::with_capacity(rows.len());
         let credit = Credit { rows, ends, claims: Vec::with_capacity(held), ..Credit::default() };
         Self {

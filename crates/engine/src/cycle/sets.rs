@@ -43,10 +43,7 @@ impl SupplySets {
         let admitted = sets.admits(demand.requirements);
         let counting: Vec<u32> =
             admitted.iter().filter(|class| classes.covers(*class, &demand.min_unit)).collect();
-        let mut members = Bits::with_bound(classes.len());
-        counting.iter().for_each(|class| {
-            members.insert(*class);
-        });
+        let members: Bits = counting.iter().copied().collect();
         let next = self.sets.len() as u32;
         let number = *self.by_members.entry(members.clone()).or_insert(next);
         if number == next {

@@ -20,7 +20,7 @@ pub(crate) struct Stock<'a> {
     pub(crate) taken: &'a mut Bits,
 }
 
-impl<'a> Stock<'a> {
+impl Stock<'_> {
     /// The order machines are taken in, as things stand.
     pub(crate) fn order<'b, C>(
         &'b self,
@@ -118,7 +118,7 @@ impl<'a> Stock<'a> {
                 lanes.iter_mut().filter(|lane| counts.get(&lane.value).is_some_and(|n| *n <= limit));
             let next = permitted.filter_map(|lane| {
                 loop {
-                    let best = lane.merge.best(machines, &skip, inventory)?;
+                    let best = lane.merge.best(machines, skip, inventory)?;
                     if contributes(classes.provides(best.class), missing) {
                         return Some((best.cost, inventory.row(best.machine).order, best, lane.value));
                     }
@@ -135,7 +135,9 @@ impl<'a> Stock<'a> {
                 break;
             }
         }
-        lanes.iter_mut().for_each(|lane| lane.merge.restore());
+        for lane in lanes {
+            lane.merge.restore();
+        }
         picked
     }
 }

@@ -62,6 +62,9 @@ pub struct Holder {
     pub machines: usize,
 }
 
+/// What holders are told apart by: the claimant, the cluster, the state and the priority.
+type HolderPlace = (Option<*const Demand>, u32, MachineState, i32);
+
 /// From all machines down to those a need could use, and who has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Funnel {
@@ -91,10 +94,7 @@ impl Fleet {
         let after = 1 + requirements.len();
         let classes = &self.index.classes;
         let claimants = self.claimants();
-        let mut holders: BTreeMap<
-            (Option<*const Demand>, u32, MachineState, i32),
-            (Option<&Arc<Demand>>, usize),
-        > = BTreeMap::new();
+        let mut holders: BTreeMap<HolderPlace, (Option<&Arc<Demand>>, usize)> = BTreeMap::new();
         let mut its_own = 0;
         for (machine, row) in self.inventory.rows() {
             let Some(state) = row.state else { continue };

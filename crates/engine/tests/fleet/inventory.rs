@@ -132,3 +132,32 @@ fn one_place_in_the_order_may_fill_up() {
         assert_eq!(decide(&mut fleet), [format!("Bootstrap {id} shop")]);
     }
 }
+
+#[test]
+fn a_key_with_a_value_of_its_own_on_every_machine_is_only_slow() {
+    use bigfleet_engine::{Fleet, Options};
+    use bigfleet_model::label::Labels;
+    use bigfleet_model::machine::{HostRef, Machine, MachineState};
+    use bigfleet_model::need::Need;
+    use bigfleet_model::penalty::PenaltyBucket;
+    use bigfleet_model::profile::Profile;
+    use bigfleet_model::requirement::Requirement;
+    use bigfleet_model::resource::ResourceVec;
+
+    let mut fleet = Fleet::default();
+    let four_cpu = ResourceVec::parse([("cpu", "4")]).unwrap();
+    for number in 0..66_000 {
+        let mut machine = Machine::new(format!("m{number}"), MachineState::Configured);
+        machine.host = Some(HostRef::default());
+        machine.cluster = "shop".into();
+        machine.labels = Labels::new([("host", format!("h{number}"))]).unwrap();
+        machine.resources = four_cpu.clone();
+        fleet.observe(&machine).unwrap();
+    }
+    let one_host = vec![Requirement::is_in("host", ["h5"])];
+    let profile = Profile::new(one_host, vec![], 1, PenaltyBucket::ZERO, PenaltyBucket::ZERO);
+    fleet.replace("shop", vec![Need::of_unit("shop", profile.into(), four_cpu)], 1).unwrap();
+    let decision = fleet.cycle(&Options::default(), 2);
+    assert_eq!(decision.actions.len(), 65_999, "all but h5 are excess");
+    assert!(decision.actions.iter().all(|action| &*action.machine != "m5"));
+}
