@@ -162,7 +162,9 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         decision.work
     );
     report.add("cold", whole);
-    steps.iter().for_each(|(step, nanos)| report.add(format!("cold: {}", step.name()), *nanos));
+    for (step, nanos) in &steps {
+        report.add(format!("cold: {}", step.name()), *nanos);
+    }
     let mut together = load(&scenario, Parallelism { threads: 2, ..alone }).expect("valid");
     together.cycle(&options, instant);
     report.add("cold, two threads", cold(&mut together, &options, &scenario, repeat).0);
@@ -222,7 +224,9 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     report.add("churn: apply 0.1 %", applying);
     report.add(format!("churn ({walked} clusters walked)"), churning);
 
-    churn_steps.iter().for_each(|(step, nanos)| report.add(format!("churn: {}", step.name()), *nanos));
+    for (step, nanos) in &churn_steps {
+        report.add(format!("churn: {}", step.name()), *nanos);
+    }
 
     let mut storming = u64::MAX;
     for round in 0..repeat.min(7) as u64 {
@@ -269,7 +273,9 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         count(&decision, ActionKind::Preempt)
     );
     report.add("scarce", whole);
-    steps.iter().for_each(|(step, nanos)| report.add(format!("scarce: {}", step.name()), *nanos));
+    for (step, nanos) in &steps {
+        report.add(format!("scarce: {}", step.name()), *nanos);
+    }
     if !json {
         eprintln!(
             "{shape:>5}  {per_machine} bytes a machine with all indexes; {acquired} acquired cold; {} preempted scarce",
@@ -286,7 +292,7 @@ fn main() {
         match argument.as_str() {
             "--json" => json = true,
             "--repeat" => {
-                repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number")
+                repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number");
             }
             shape => shapes.push(shape.parse().expect("a shape is 5k, 50k or 500k")),
         }
