@@ -252,10 +252,9 @@ impl Cycle<'_> {
             decision.work = work;
             cache.last = None;
             let due = due_machines(sources, options, now_unix_nanos, &taken);
-            let mut unmet = decision.shorts.iter().filter(|short| !is_zero(&short.missing)).peekable();
-            let preempted = if unmet.peek().is_some() {
-                let cells = unmet.any(|short| short.demand.same.is_some() || short.demand.spread.is_some());
-                index.ensure_bound(inventory, cells);
+            let unmet = decision.shorts.iter().any(|short| !is_zero(&short.missing));
+            let preempted = if unmet {
+                index.ensure_bound(inventory);
                 let classes = &*index.classes;
                 let sources = Sources { vocab, inventory, index, classes, sets };
                 cache.preempt(&mut decision, sources, options)

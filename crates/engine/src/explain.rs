@@ -17,7 +17,6 @@ use bigfleet_model::need::NeedKey;
 
 use crate::cycle::{Credit, Decision, Short};
 use crate::fleet::Fleet;
-use crate::intern::Map;
 use crate::needs::Demand;
 
 pub use action::{ActionExplanation, Rule, RunnerUp};
@@ -101,14 +100,18 @@ impl Fleet {
     }
 
     /// Who has each machine after the last cycle: the need that claims it, by machine number.
-    pub(crate) fn claimants(&self) -> Map<u32, &Arc<Demand>> {
-        let mut claimants = Map::default();
+    pub(crate) fn claimants(&self) -> Vec<Option<&Arc<Demand>>> {
+        let mut claimants = vec![None; self.inventory.bound()];
         for cluster in self.cache.clusters_by_name() {
             let Some(credit) = self.cache.credit(*cluster) else { continue };
-            claimants.extend(credit.claims().map(|(row, machine)| (machine, &credit.rows[row])));
+            for (row, machine) in credit.claims() {
+                claimants[machine as usize] = Some(&credit.rows[row]);
+            }
         }
         for short in self.cache.last().iter().flat_map(|decision| &decision.shorts) {
-            claimants.extend(short.acquired.iter().map(|machine| (*machine, &short.demand)));
+            for machine in &short.acquired {
+                claimants[*machine as usize] = Some(&short.demand);
+            }
         }
         claimants
     }

@@ -12,7 +12,7 @@ use crate::classes::{Classes, Interest};
 use crate::holdings::Holdings;
 use crate::intern::NONE;
 use crate::inventory::{Inventory, Row};
-use crate::lots::{Lots, Place};
+use crate::lots::{Lots, Newcomer, Place};
 use crate::vocab::Vocabulary;
 
 /// All indexes.
@@ -93,18 +93,14 @@ impl Index {
         self.presence += 1;
         self.bound = None;
         self.free_count = vec![0; classes.len()];
-        let mut free = Vec::with_capacity(inventory.len());
-        for machine in inventory.in_id_order().iter().copied() {
-            let row = inventory.row(machine);
-            if is_free(row) {
-                let class = classes.of_kind(row.kind);
-                self.free_count[class as usize] += 1;
-                free.push((machine, Place { class, rank: free_rank(row), kind: row.kind }));
-            }
+        let mut free = Vec::new();
+        for (machine, row) in inventory.rows().filter(|(_, row)| is_free(row)) {
+            let class = classes.of_kind(row.kind);
+            self.free_count[class as usize] += 1;
+            let place = Place { class, rank: free_rank(row), kind: row.kind };
+            free.push(Newcomer { machine, order: row.order, place });
         }
-        let mut free = Lots::build(&free);
-        free.split_into_cells(&classes, inventory);
-        self.free = Arc::new(free);
+        self.free = Arc::new(Lots::build(&free, &classes));
         self.classes = Arc::new(classes);
     }
 
@@ -143,22 +139,16 @@ impl Index {
         }
     }
 
-    /// Makes the index of bound machines by worth, unless it is there; with cells if they are asked for.
-    pub(crate) fn ensure_bound(&mut self, inventory: &Inventory, cells: bool) {
-        let bound = self.bound.get_or_insert_with(|| {
-            let mut bound = Vec::with_capacity(inventory.len());
-            for machine in inventory.in_id_order().iter().copied() {
-                let row = inventory.row(machine);
-                if is_configured(row) {
-                    let class = self.classes.of_kind(row.kind);
-                    bound.push((machine, Place { class, rank: row.worth, kind: row.kind }));
-                }
-            }
-            Arc::new(Lots::build(&bound))
+    /// Makes the index of bound machines by worth, unless it is there.
+    pub(crate) fn ensure_bound(&mut self, inventory: &Inventory) {
+        let classes = &self.classes;
+        self.bound.get_or_insert_with(|| {
+            let bound = inventory.rows().filter(|(_, row)| is_configured(row)).map(|(machine, row)| {
+                let place = Place { class: classes.of_kind(row.kind), rank: row.worth, kind: row.kind };
+                Newcomer { machine, order: row.order, place }
+            });
+            Arc::new(Lots::build(&bound.collect::<Vec<_>>(), classes))
         });
-        if cells && bound.domains.len() < self.classes.domains().len() {
-            Arc::make_mut(bound).split_into_cells(&self.classes, inventory);
-        }
     }
 
     /// How many free machines there are of a class.

@@ -71,33 +71,57 @@ pub(crate) struct Place {
     pub(crate) kind: u32,
 }
 
+/// A machine to be placed, with its place in the order of ids.
+#[derive(Clone, Copy)]
+pub(crate) struct Newcomer {
+    pub(crate) machine: u32,
+    pub(crate) order: u64,
+    pub(crate) place: Place,
+}
+
 impl Lots {
-    /// Builds the lots, without cells, from machines in id order.
-    pub(crate) fn build(machines: &[(u32, Place)]) -> Self {
+    /// Builds all lots and cells. The machines may come in any order: reading them in the order they lie in
+    /// memory and sorting the short lots afterwards is several times faster than visiting them by id.
+    pub(crate) fn build(newcomers: &[Newcomer], classes: &Classes) -> Self {
         let mut lots = Self::default();
-        let mut lot_of = Vec::with_capacity(machines.len());
-        let mut sizes: Vec<u32> = Vec::new();
-        for (_, place) in machines {
+        let mut lot_of = Vec::with_capacity(newcomers.len());
+        let mut ends: Vec<u32> = Vec::new();
+        for Newcomer { place, .. } in newcomers {
             let lot = lots.lot(place.class, place.rank);
-            sizes.resize(lots.lots.len(), 0);
-            sizes[lot as usize] += 1;
+            ends.resize(lots.lots.len(), 0);
+            ends[lot as usize] += 1;
             lot_of.push(lot);
         }
-        for (lot, size) in lots.lots.iter_mut().zip(&sizes) {
-            lot.machines.reserve_exact(*size as usize);
+        let mut total = 0;
+        for end in &mut ends {
+            // For now where the lot begins; filling it in moves this to where it ends.
+            total += std::mem::replace(end, total);
         }
-        for ((machine, _), lot) in machines.iter().zip(&lot_of) {
-            lots.lots[*lot as usize].machines.push(*machine);
+        let mut sorted = vec![(0_u64, 0_u32, 0_u32); newcomers.len()];
+        for (Newcomer { machine, order, place }, lot) in newcomers.iter().zip(&lot_of) {
+            let end = &mut ends[*lot as usize];
+            sorted[*end as usize] = (*order, *machine, place.kind);
+            *end += 1;
+        }
+        let domains = classes.domains().len();
+        lots.domains = (0..domains)
+            .map(|domain| Domain::with_room(classes.domain_len(domain), lots.lots.len()))
+            .collect();
+        let (mut start, mut scratch) = (0, Vec::new());
+        for (number, end) in (0..).zip(ends) {
+            let members = &mut sorted[start..end as usize];
+            start = end as usize;
+            if !members.is_sorted() {
+                members.sort_unstable();
+            }
+            lots.lots[number as usize].machines = members.iter().map(|(_, machine, _)| *machine).collect();
+            for (at, domain) in lots.domains.iter_mut().enumerate() {
+                let values = members.iter().map(|(_, _, kind)| classes.domain_of_kind(at, *kind));
+                domain.split(number, values, &lots.lots[number as usize].machines, &mut scratch);
+            }
         }
         lots.empty = 0;
         lots
-    }
-
-    /// Splits all lots into cells, unless that was done.
-    pub(crate) fn split_into_cells(&mut self, classes: &Classes, inventory: &Inventory) {
-        for domain in self.domains.len()..classes.domains().len() {
-            self.domains.push(Domain::build(&self.lots, classes, domain, inventory));
-        }
     }
 
     /// The lots of a class.
@@ -188,39 +212,38 @@ impl Lots {
 }
 
 impl Domain {
-    fn build(lots: &[Lot], classes: &Classes, domain: usize, inventory: &Inventory) -> Self {
-        let mut built = Self {
-            of_value: vec![SmallVec::new(); classes.domain_len(domain)],
-            of_lot: Vec::with_capacity(lots.len()),
-            built: Vec::with_capacity(lots.iter().map(|lot| lot.machines.len()).sum()),
-            cells: Vec::new(),
-        };
-        let mut entries: Vec<u64> = Vec::new();
-        for (number, lot) in (0..).zip(lots) {
-            // A domain and a place in the lot: sorting groups the domains and keeps the ids in order.
-            entries.clear();
-            entries.extend((0_u64..).zip(&lot.machines).map(|(place, machine)| {
-                u64::from(classes.domain_of_kind(domain, inventory.row(*machine).kind)) << 32 | place
-            }));
-            if !entries.is_sorted() {
-                entries.sort_unstable();
-            }
-            let mut cells = Vec::new();
-            for group in entries.chunk_by(|a, b| a >> 32 == b >> 32) {
-                let value = (group[0] >> 32) as u32;
-                if value == NONE {
-                    continue;
-                }
-                let cell = built.cells.len() as u32;
-                let (start, len) = (built.built.len() as u32, group.len() as u32);
-                built.built.extend(group.iter().map(|entry| lot.machines[*entry as u32 as usize]));
-                built.cells.push(Cell { lot: number, value, machines: List::Built { start, len } });
-                built.of_value[value as usize].push(cell);
-                cells.push(cell);
-            }
-            built.of_lot.push(cells);
+    fn with_room(values: usize, lots: usize) -> Self {
+        Self { of_value: vec![SmallVec::new(); values], of_lot: Vec::with_capacity(lots), ..Self::default() }
+    }
+
+    /// Splits the next lot into cells; `values` are the domains of its machines.
+    fn split(
+        &mut self,
+        lot: u32,
+        values: impl Iterator<Item = u32>,
+        machines: &[u32],
+        scratch: &mut Vec<u64>,
+    ) {
+        // A domain and a place in the lot: sorting groups the domains and keeps the ids in order.
+        scratch.clear();
+        scratch.extend((0_u64..).zip(values).map(|(place, value)| u64::from(value) << 32 | place));
+        if !scratch.is_sorted() {
+            scratch.sort_unstable();
         }
-        built
+        let mut cells = Vec::new();
+        for group in scratch.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let value = (group[0] >> 32) as u32;
+            if value == NONE {
+                continue;
+            }
+            let cell = self.cells.len() as u32;
+            let (start, len) = (self.built.len() as u32, group.len() as u32);
+            self.built.extend(group.iter().map(|entry| machines[*entry as u32 as usize]));
+            self.cells.push(Cell { lot, value, machines: List::Built { start, len } });
+            self.of_value[value as usize].push(cell);
+            cells.push(cell);
+        }
+        self.of_lot.push(cells);
     }
 
     /// The cells of a value.

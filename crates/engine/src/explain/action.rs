@@ -148,7 +148,7 @@ impl Fleet {
             .filter(|(machine, row)| {
                 row.state == Some(MachineState::Configured)
                     && self.vocab.worth_of(row.worth).priority < preemptor
-                    && claimants.get(machine).is_none_or(|demand| demand.priority() < preemptor)
+                    && claimants[*machine as usize].is_none_or(|demand| demand.priority() < preemptor)
                     && !preempted.contains(machine)
                     && seen.counts(*machine)
                     && short.domain.is_none_or(|chosen| seen.domain_of(*machine) == Some(chosen.value))

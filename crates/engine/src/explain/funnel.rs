@@ -94,6 +94,8 @@ impl Fleet {
         let after = 1 + requirements.len();
         let classes = &self.index.classes;
         let claimants = self.claimants();
+        // Machines of one class meet the same requirements: each class is asked once.
+        let mut unmet: Vec<Option<Option<usize>>> = vec![None; classes.len()];
         let mut holders: BTreeMap<HolderPlace, (Option<&Arc<Demand>>, usize)> = BTreeMap::new();
         let mut its_own = 0;
         for (machine, row) in self.inventory.rows() {
@@ -105,7 +107,9 @@ impl Fleet {
             let class = classes.of_kind(row.kind);
             let stopped_by = if matches!(state, MachineState::Deleting | MachineState::Failed) {
                 Some(0)
-            } else if let Some(at) = requirements.iter().position(|r| !self.kind_meets(row.kind, r)) {
+            } else if let Some(at) = *unmet[class as usize]
+                .get_or_insert_with(|| requirements.iter().position(|r| !self.kind_meets(row.kind, r)))
+            {
                 Some(1 + at)
             } else if !classes.covers(class, &demand.min_unit) {
                 Some(after)
@@ -124,7 +128,7 @@ impl Fleet {
                 removed[at].machines += 1;
                 continue;
             }
-            let claimant = claimants.get(&machine).copied();
+            let claimant = claimants[machine as usize];
             let priority = claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |d| d.priority());
             let entry = (claimant.map(Arc::as_ptr), row.cluster, state, priority);
             holders.entry(entry).or_insert((claimant, 0)).1 += 1;
