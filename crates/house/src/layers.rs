@@ -39,6 +39,8 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-engine",
             "bigfleet-scenario",
             "bigfleet-shapes",
+            "bigfleet-provider-sim",
+            "bigfleet-conformance",
             "bigfleet-calculator",
             "bigfleet-conformance",
             "bigfleet-provider-sim",
