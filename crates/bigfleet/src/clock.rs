@@ -15,6 +15,10 @@ impl Stopwatch {
     }
 
     /// Nanoseconds since the start.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "timings are what this module is for; no decision reads them"
+    )]
     pub(crate) fn nanos(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }

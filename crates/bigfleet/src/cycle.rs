@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// How often to decide from scratch; timings are the best of these runs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Add how long each step took, in nanoseconds, under "timings_ns"
+    /// Add how long each step took, in nanoseconds, under `timings_ns`
     #[arg(long)]
     timings: bool,
 }
