@@ -95,7 +95,7 @@ mod tests {
     fn set_operations_agree_with_a_plain_list() {
         let evens: Vec<u32> = (0..200).filter(|n| n % 2 == 0).collect();
         let mut a = Bits::with_bound(10);
-        evens.iter().for_each(|n| assert!(a.insert(*n)));
+        assert!(evens.iter().all(|n| a.insert(*n)));
         assert!(!a.insert(4));
         assert_eq!(a.iter().collect::<Vec<_>>(), evens);
         let mut rest = Bits::full(201);

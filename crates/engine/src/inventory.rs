@@ -328,7 +328,9 @@ mod tests {
         let (mut inventory, mut vocab) = (Inventory::default(), Vocabulary::default());
         let mut ids: Vec<String> = (0..300).map(|n| format!("machine-{:x}", n * 7919 % 1009)).collect();
         for batch in ids.chunks(37) {
-            batch.iter().for_each(|id| observe(&mut inventory, &mut vocab, id));
+            for id in batch {
+                observe(&mut inventory, &mut vocab, id);
+            }
             inventory.number_new_ids();
         }
         // One place, again and again, until the room between its neighbours is used up.
