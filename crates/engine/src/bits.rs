@@ -42,6 +42,14 @@ impl Bits {
         &self.0
     }
 
+    /// Adds everything in `other`.
+    pub(crate) fn union_with(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+
     /// Keeps only what is in `other` as well.
     pub(crate) fn intersect_with(&mut self, other: &Self) {
         self.0.truncate(other.0.len());
@@ -107,7 +115,8 @@ mod tests {
         );
         a.intersect_with(&rest);
         assert_eq!(a.iter().count(), 0);
-        let mut a: Bits = rest.iter().collect();
+        a.union_with(&rest);
+        assert_eq!(a, rest.iter().collect());
         a.remove(1);
         assert!(!a.contains(1) && a.contains(3) && !a.contains(100_000));
     }

@@ -151,6 +151,8 @@ pub(crate) struct Cache {
     folds: FoldMemory,
     sets: SupplySets,
     claimants: Claimants,
+    /// Whether the last cycle looked for victims.
+    preempting: bool,
     /// Clusters by name, and the place of each in that order.
     by_name: Vec<u32>,
     rank: Vec<u32>,
@@ -254,13 +256,18 @@ impl Cycle<'_> {
             let due = due_machines(sources, options, now_unix_nanos, &taken);
             let unmet = decision.shorts.iter().any(|short| !is_zero(&short.missing));
             let preempted = if unmet {
-                index.ensure_bound(inventory);
+                // An index of all bound machines pays off when it is used again; the first time, a look at
+                // those that come into question is quicker.
+                if cache.preempting {
+                    index.ensure_bound(inventory);
+                }
                 let classes = &*index.classes;
                 let sources = Sources { vocab, inventory, index, classes, sets };
                 cache.preempt(&mut decision, sources, options)
             } else {
                 Bits::default()
             };
+            cache.preempting = unmet;
             probe(Step::Preempt);
             let classes = &*index.classes;
             let sources = Sources { vocab, inventory, index, classes, sets };
@@ -444,12 +451,22 @@ impl Cache {
 
     /// Runs phase 2 over what phase 1 left missing. Returns the preempted machines.
     fn preempt(&mut self, decision: &mut Decision, sources: Sources<'_>, options: &Options) -> Bits {
-        if !self.claimants.is_active() {
-            let credits = self.plans.iter().flatten().map(|plan| &plan.credit);
-            self.claimants.activate(sources.inventory.bound(), credits);
-        }
-        let bound = sources.index.bound.as_ref().expect("the index of bound machines was made");
-        let mut preempt = Preempt::new(sources, bound, &mut self.sets, options, &self.claimants);
+        let credits = self.plans.iter().flatten().map(|plan| &plan.credit);
+        let (some_bound, some_claimants);
+        let (bound, claimants) = if let Some(bound) = &sources.index.bound {
+            if !self.claimants.is_active() {
+                self.claimants.activate(sources.inventory.bound(), credits);
+            }
+            (&**bound, &self.claimants)
+        } else {
+            let (classes, below) = wanted_victims(&decision.shorts, sources, &mut self.sets);
+            some_bound = sources.index.bound_among(sources.inventory, sources.vocab, &classes, below);
+            let mut claimants = Claimants::default();
+            claimants.activate(sources.inventory.bound(), credits);
+            some_claimants = claimants;
+            (&some_bound, &some_claimants)
+        };
+        let mut preempt = Preempt::new(sources, bound, &mut self.sets, options, claimants);
         // Shorts stand in demand order, which begins with the priority: the order of phase 2.
         for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
             let credit =
@@ -471,6 +488,19 @@ impl Cache {
         }
         taken
     }
+}
+
+/// The classes unmet needs could take victims of, and the priority all of those must be below.
+fn wanted_victims(shorts: &[Short], sources: Sources<'_>, sets: &mut SupplySets) -> (Bits, i32) {
+    let (mut classes, mut seen, mut below) = (Bits::default(), Bits::default(), i32::MIN);
+    for short in shorts.iter().filter(|short| !is_zero(&short.missing)) {
+        let number = sets.number(&short.demand, sources.classes, sources.sets);
+        below = below.max(short.demand.priority());
+        if seen.insert(number) {
+            classes.union_with(&sets.get(number).members);
+        }
+    }
+    (classes, below)
 }
 
 /// The places of short needs in precedence order.

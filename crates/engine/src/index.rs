@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bigfleet_model::machine::MachineState;
 
+use crate::bits::Bits;
 use crate::classes::{Classes, Interest};
 use crate::holdings::Holdings;
 use crate::intern::NONE;
@@ -149,6 +150,26 @@ impl Index {
             });
             Arc::new(Lots::build(&bound.collect::<Vec<_>>(), classes))
         });
+    }
+
+    /// The bound machines of some classes that were bound below a priority, by worth.
+    pub(crate) fn bound_among(
+        &self,
+        inventory: &Inventory,
+        vocab: &Vocabulary,
+        wanted: &Bits,
+        below: i32,
+    ) -> Lots {
+        let classes = &self.classes;
+        let lower: Vec<bool> =
+            (0..vocab.worth_count()).map(|worth| vocab.worth_of(worth).priority < below).collect();
+        let bound = inventory.rows().filter(|(_, row)| is_configured(row) && lower[row.worth as usize]);
+        let bound = bound.filter_map(|(machine, row)| {
+            let class = classes.of_kind(row.kind);
+            let place = Place { class, rank: row.worth, kind: row.kind };
+            wanted.contains(class).then_some(Newcomer { machine, order: row.order, place })
+        });
+        Lots::build(&bound.collect::<Vec<_>>(), classes)
     }
 
     /// How many free machines there are of a class.
