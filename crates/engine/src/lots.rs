@@ -81,7 +81,7 @@ pub(crate) struct Newcomer {
 
 impl Lots {
     /// Builds all lots and cells. The machines may come in any order: reading them in the order they lie in
-    /// memory and sorting the short lots afterwards is several times faster than visiting them by id.
+    /// memory and sorting the short lots afterwards is faster than visiting them by id.
     pub(crate) fn build(newcomers: &[Newcomer], classes: &Classes) -> Self {
         let mut lots = Self::default();
         let mut lot_of = Vec::with_capacity(newcomers.len());
