@@ -1,0 +1,134 @@
+//! What goes on the decision record: the engine's inputs as they changed, and what it decided.
+//!
+//! Replaying a tape through the engine gives the same decisions, bit for bit, because the engine is a pure function and
+//! the tape holds every input it ever had.
+
+use std::sync::Arc;
+
+use bigfleet_engine::{Action, ActionExplanation, ActionKind, Options};
+use bigfleet_model::machine::Machine;
+use bigfleet_model::need::{Need, NeedKey};
+
+/// One change of the engine's input.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A machine is there, or is different.
+    Observe(Arc<Machine>),
+    /// A machine is gone, or no longer counts.
+    Remove(Box<str>),
+    /// A cluster's whole demand.
+    Replace {
+        /// Whose.
+        cluster: Arc<str>,
+        /// The rows, stamped with when they were first seen.
+        needs: Arc<[Need]>,
+        /// When it was accepted.
+        at_unix_nanos: i64,
+    },
+    /// A gang is parked or may try again.
+    Park {
+        /// Which.
+        key: NeedKey,
+        /// Parked or not.
+        parked: bool,
+    },
+}
+
+/// Why a cycle ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reasons {
+    /// The ticker.
+    pub tick: bool,
+    /// A cluster's demand changed.
+    pub demand: bool,
+    /// A machine changed.
+    pub supply: bool,
+    /// Somebody paused, resumed or changed a rail.
+    pub command: bool,
+    /// The last cycle left something over.
+    pub leftover: bool,
+}
+
+/// What became of an action after it was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fate {
+    /// It was begun.
+    Begun,
+    /// A pause holds it back.
+    Paused,
+    /// Dry run: nothing is executed.
+    DryRun,
+    /// The reclaim cap of its cluster is used up for this cycle or window.
+    Capped,
+    /// The bound on actions in one cycle is used up.
+    OverBound,
+    /// All places for moves under way are taken.
+    NoPlace,
+    /// The provider's listing is too old to take things away by.
+    StaleInventory,
+    /// The cluster's operator is absent or refused lately.
+    OperatorBackoff,
+    /// The machine is being moved already.
+    Busy,
+}
+
+impl Fate {
+    /// The stable name, for metrics and files.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Paused => "paused",
+            Self::DryRun => "dry_run",
+            Self::Capped => "capped",
+            Self::OverBound => "over_bound",
+            Self::NoPlace => "no_place",
+            Self::StaleInventory => "stale_inventory",
+            Self::OperatorBackoff => "operator_backoff",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+/// An action with what became of it.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// What was decided.
+    pub action: Action,
+    /// What became of it.
+    pub fate: Fate,
+    /// The rule and the runner-up. Worked out for the first actions of each kind in a cycle; for the others by replay.
+    pub why: Option<ActionExplanation>,
+}
+
+/// One cycle that changed something.
+#[derive(Clone, Debug)]
+pub struct CycleRecord {
+    /// Its number, counted over all lives of the shard.
+    pub cycle: u64,
+    /// The life it ran in.
+    pub epoch: i64,
+    /// When it ran.
+    pub now_unix_nanos: i64,
+    /// Why it ran.
+    pub reasons: Reasons,
+    /// The whole input of the engine instead of changes: present in the first record of a life and every few hundred
+    /// cycles. `inputs` are then empty.
+    pub full: Option<Arc<Vec<Input>>>,
+    /// What changed since the record before.
+    pub inputs: Vec<Input>,
+    /// The options it ran with.
+    pub options: Options,
+    /// What it decided.
+    pub actions: Vec<Ordered>,
+    /// The price of all hardware there is, an hour.
+    pub usd_per_hour: f64,
+    /// How many needs were short after it.
+    pub short_needs: u32,
+}
+
+impl CycleRecord {
+    /// Whether anything of this kind was begun.
+    pub fn begun(&self, kind: ActionKind) -> usize {
+        self.actions.iter().filter(|o| o.action.kind == kind && o.fate == Fate::Begun).count()
+    }
+}
