@@ -17,7 +17,7 @@ mod sets;
 mod take;
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
@@ -29,6 +29,7 @@ use crate::intern::NONE;
 use crate::inventory::Inventory;
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
 use crate::options::Options;
+use crate::report::Taken;
 use crate::vocab::{Amounts, Vocabulary};
 
 pub(crate) use credit::{Chosen, Credit, Sources};
@@ -141,6 +142,8 @@ struct Last {
     /// The first later instant at which another idle machine falls due.
     next_due: i64,
     decision: Arc<Decision>,
+    /// What it took of the free machines, for those who ask.
+    taken: OnceLock<Arc<Taken>>,
 }
 
 /// What is kept from cycle to cycle. Never changes a decision, only what it costs.
@@ -287,6 +290,7 @@ impl Cycle<'_> {
             now_unix_nanos,
             next_due: next_due(index, options, now_unix_nanos),
             decision: Arc::clone(&decision),
+            taken: OnceLock::new(),
         });
         probe(Step::Release);
         decision
@@ -307,6 +311,24 @@ impl Cache {
     /// The last decision, if there was one.
     pub(crate) fn last(&self) -> Option<&Arc<Decision>> {
         self.last.as_ref().map(|last| &last.decision)
+    }
+
+    /// What the last decision took of the free machines, counted by `count` when first asked for.
+    pub(crate) fn taken(&self, count: impl FnOnce(&Decision) -> Taken) -> Option<&Taken> {
+        let last = self.last.as_ref()?;
+        Some(last.taken.get_or_init(|| Arc::new(count(&last.decision))))
+    }
+
+    /// What became of a need that credit did not satisfy in the last cycle.
+    pub(crate) fn short(&self, cluster: u32, row: u32) -> Option<&Short> {
+        let shorts = &self.last()?.shorts;
+        let place = |cluster: u32, row: u32, demand: &Demand| {
+            let need = &demand.need;
+            (Reverse(demand.priority()), need.first_seen_unix_nanos, self.rank[cluster as usize], row)
+        };
+        let wanted = place(cluster, row, &self.credit(cluster)?.rows[row as usize]);
+        let at = shorts.binary_search_by_key(&wanted, |short| place(short.cluster, short.row, &short.demand));
+        at.ok().map(|at| &shorts[at])
     }
 
     /// The credit of a cluster, as of the last cycle.

@@ -18,6 +18,7 @@ use bigfleet_model::need::NeedKey;
 use crate::cycle::{Credit, Decision, Short};
 use crate::fleet::Fleet;
 use crate::needs::Demand;
+use crate::report::Taken;
 
 pub use action::{ActionExplanation, Rule, RunnerUp};
 pub use funnel::{Filter, Funnel, Holder, Removed};
@@ -52,7 +53,7 @@ impl<'a> Seen<'a> {
     /// Whether the classes of a machine count for it.
     pub(crate) fn counts(&self, machine: u32) -> bool {
         let Fleet { index, inventory, sets, .. } = self.fleet;
-        let class = index.classes.of_kind(inventory.row(machine).kind);
+        let class = index.classes.of_kind(inventory.decided(machine).kind);
         sets.admits(self.demand().requirements).contains(class)
             && index.classes.covers(class, &self.demand().min_unit)
     }
@@ -61,7 +62,7 @@ impl<'a> Seen<'a> {
     pub(crate) fn domain_of(&self, machine: u32) -> Option<u32> {
         let classes = &self.fleet.index.classes;
         let domain = classes.domain(self.demand().same?);
-        Some(classes.domain_of_kind(domain, self.fleet.inventory.row(machine).kind))
+        Some(classes.domain_of_kind(domain, self.fleet.inventory.decided(machine).kind))
     }
 }
 
@@ -78,14 +79,14 @@ impl Fleet {
         // A folded need may have the identity of a plain one; who asks by name means the plain one.
         let plain = credit.rows.iter().position(|row| !row.folded && named(row));
         let row = plain.or_else(|| credit.rows.iter().position(named)).or_else(|| {
-            let raw = self.needs.cluster(cluster)?.rows.iter().find(|row| named(row))?;
+            let raw = self.need(key)?;
             let gang = raw.gang.as_ref()?;
             credit
                 .rows
                 .iter()
                 .position(|row| row.folded && row.key == gang.key && row.need.min_unit == raw.need.aggregate)
         })? as u32;
-        let short = decision.shorts.iter().find(|short| (short.cluster, short.row) == (cluster, row));
+        let short = self.cache.short(cluster, row);
         Some(Seen { fleet: self, decision, credit, row, short })
     }
 
@@ -95,8 +96,13 @@ impl Fleet {
         let cluster = self.vocab.find_cluster(&demand.need.cluster)?;
         let credit = self.cache.credit(cluster)?;
         let row = credit.rows.iter().position(|row| Arc::ptr_eq(row, demand))? as u32;
-        let short = decision.shorts.iter().find(|short| (short.cluster, short.row) == (cluster, row));
+        let short = self.cache.short(cluster, row);
         Some(Seen { fleet: self, decision, credit, row, short })
+    }
+
+    /// What the last cycle took of the free machines, counted when first asked.
+    pub(crate) fn taken(&self) -> Option<&Taken> {
+        self.cache.taken(|decision| Taken::of(decision, self))
     }
 
     /// Who has each machine after the last cycle: the need that claims it, by machine number.
@@ -118,12 +124,16 @@ impl Fleet {
 
     /// The need that claims one machine after the last cycle.
     pub(crate) fn claimant(&self, machine: u32) -> Option<&Arc<Demand>> {
-        let row = self.inventory.row(machine);
+        let row = self.inventory.decided(machine);
         let holder = match row.state? {
             MachineState::Configured | MachineState::Configuring => row.cluster,
             MachineState::Creating if row.key != crate::intern::NONE => self.vocab.cluster_of_key(row.key),
             _ => {
-                let decision = self.cache.last()?;
+                // Most free machines are not taken, and nobody then need be asked.
+                let decision = self
+                    .cache
+                    .last()
+                    .filter(|_| self.taken().is_some_and(|t| t.machines.contains(machine)))?;
                 let taker = decision.shorts.iter().find(|short| short.acquired.contains(&machine));
                 return taker.map(|short| &short.demand);
             }

@@ -4,7 +4,7 @@
 //! at a time. When most of the fleet changed, everything is built anew in one pass over the ids; when needs
 //! begin to ask about a new key, only what depends on classes is.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bigfleet_model::machine::MachineState;
 
@@ -26,6 +26,8 @@ pub(crate) struct Index {
     pub(crate) bound: Option<Arc<Lots>>,
     /// How many free machines there are of each class.
     free_count: Vec<u32>,
+    /// How many live machines there are of each class, free or not; counted when first asked for.
+    live_count: OnceLock<Vec<u32>>,
     /// Grows when a class gains its first free machine or loses its last.
     pub(crate) presence: u64,
     /// The interest the classes were built for; `None` before there are any.
@@ -39,7 +41,7 @@ pub(crate) struct Index {
 const SPECULATIVE: u32 = 1;
 
 /// The rank of a free machine: its terms, and whether it still has to be bought.
-fn free_rank(row: &Row) -> u32 {
+pub(crate) fn free_rank(row: &Row) -> u32 {
     row.terms << 1 | u32::from(row.state == Some(MachineState::Speculative))
 }
 
@@ -50,6 +52,11 @@ pub(crate) fn split_free_rank(rank: u32) -> (u32, bool) {
 
 fn is_free(row: &Row) -> bool {
     matches!(row.state, Some(MachineState::Idle | MachineState::Speculative))
+}
+
+/// Whether a machine may serve somebody now or later: everything but Deleting and Failed.
+pub(crate) fn is_live(row: &Row) -> bool {
+    !matches!(row.state, None | Some(MachineState::Deleting | MachineState::Failed))
 }
 
 fn is_configured(row: &Row) -> bool {
@@ -94,6 +101,7 @@ impl Index {
         self.presence += 1;
         self.bound = None;
         self.free_count = vec![0; classes.len()];
+        self.live_count = OnceLock::new();
         let mut free = Vec::new();
         for (machine, row) in inventory.rows().filter(|(_, row)| is_free(row)) {
             let class = classes.of_kind(row.kind);
@@ -110,10 +118,21 @@ impl Index {
             Arc::make_mut(&mut self.classes).extend(vocab);
         }
         self.free_count.resize(self.classes.len(), 0);
+        if let Some(live) = self.live_count.get_mut() {
+            live.resize(self.classes.len(), 0);
+        }
         let classes = &*self.classes;
         for (machine, old) in changes {
             let new = inventory.row(*machine);
             let class = |row: &Row| classes.of_kind(row.kind);
+            if let Some(live) = self.live_count.get_mut() {
+                if is_live(old) {
+                    live[class(old) as usize] -= 1;
+                }
+                if is_live(new) {
+                    live[class(new) as usize] += 1;
+                }
+            }
             if is_free(old) {
                 let place = Place { class: class(old), rank: free_rank(old), kind: old.kind };
                 Arc::make_mut(&mut self.free).remove(*machine, place, classes, inventory);
@@ -176,6 +195,17 @@ impl Index {
     #[inline]
     pub(crate) fn free_count(&self, class: u32) -> u32 {
         self.free_count[class as usize]
+    }
+
+    /// How many live machines there are of each class, free or not, as of the last cycle.
+    pub(crate) fn live_count(&self, inventory: &Inventory) -> &[u32] {
+        self.live_count.get_or_init(|| {
+            let mut live = vec![0; self.classes.len()];
+            for (_, row) in inventory.decided_rows().filter(|(_, row)| is_live(row)) {
+                live[self.classes.of_kind(row.kind) as usize] += 1;
+            }
+            live
+        })
     }
 
     /// The lot a free machine is in.

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::{Machine, MachineError, MachineState};
 
-use crate::bits::Bits;
-use crate::intern::{NONE, Strings};
+use crate::intern::{Map, NONE, Strings};
 use crate::paged::Paged;
 use crate::vocab::{Vocabulary, Worth};
 
@@ -89,8 +88,9 @@ pub(crate) struct Inventory {
     /// Machines in id order; those not yet numbered are in `unnumbered`.
     by_id: Arc<Vec<u32>>,
     unnumbered: Vec<u32>,
+    /// What changed since the indexes last looked, as it was then, and where each machine stands in that list.
     changed: Vec<(u32, Row)>,
-    changed_set: Bits,
+    place_in_changed: Map<u32, u32>,
     live: usize,
     revision: u64,
 }
@@ -170,7 +170,8 @@ impl Inventory {
     fn write(&mut self, number: u32, old: Row, new: Row) {
         self.live = self.live + usize::from(new.state.is_some()) - usize::from(old.state.is_some());
         self.revision += 1;
-        if self.changed_set.insert(number) {
+        let next = self.changed.len() as u32;
+        if *self.place_in_changed.entry(number).or_insert(next) == next {
             self.changed.push((number, old));
         }
         *self.rows.get_mut(number) = new;
@@ -178,11 +179,26 @@ impl Inventory {
 
     /// The machines that changed since the last call, each with its row as it was then.
     pub(crate) fn take_changes(&mut self) -> Vec<(u32, Row)> {
-        let changes = std::mem::take(&mut self.changed);
-        for (number, _) in &changes {
-            self.changed_set.remove(*number);
+        self.place_in_changed.clear();
+        std::mem::take(&mut self.changed)
+    }
+
+    /// A machine as the last cycle saw it, whatever was observed since.
+    pub(crate) fn decided(&self, machine: u32) -> &Row {
+        match self.place_in_changed.get(&machine) {
+            Some(place) => &self.changed[*place as usize].1,
+            None => self.row(machine),
         }
-        changes
+    }
+
+    /// All rows by number, as the last cycle saw them.
+    pub(crate) fn decided_rows(&self) -> impl Iterator<Item = (u32, &Row)> {
+        (0..self.rows.len() as u32).map(|machine| (machine, self.decided(machine)))
+    }
+
+    /// The number of a machine the last cycle knew.
+    pub(crate) fn find_decided(&self, id: &str) -> Option<u32> {
+        self.ids.lookup(id).filter(|machine| self.decided(*machine).state.is_some())
     }
 
     /// Gives new ids their place in the order of ids.
@@ -239,7 +255,8 @@ impl Inventory {
         self.ids.heap_bytes()
             + self.rows.heap_bytes()
             + self.by_id.capacity() * 4
-            + self.changed_set.words().len() * 8
+            + self.place_in_changed.allocation_size()
+            + self.changed.capacity() * size_of::<(u32, Row)>()
     }
 }
 

@@ -30,5 +30,5 @@ pub use fleet::{Fleet, Footprint, Parallelism};
 pub use inventory::Observed;
 pub use needs::{Demand, Replaced, RollupError};
 pub use options::{Options, Ready};
-pub use report::{DomainView, Outcome};
+pub use report::{Available, DomainView, Outcome, ShortNeed};
 pub use verdict::Reason;

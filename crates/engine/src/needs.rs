@@ -225,7 +225,20 @@ fn identity(need: &Need) -> (&str, &str) {
     (need.profile.fingerprint(), &need.group)
 }
 
+impl ClusterDemand {
+    /// The row of an identity.
+    pub(crate) fn row(&self, fingerprint: &str, group: &str) -> Option<&Arc<Demand>> {
+        let at = self.by_key.binary_search_by(|row| identity(&row.need).cmp(&(fingerprint, group)));
+        at.ok().map(|at| &self.by_key[at])
+    }
+}
+
 impl NeedsTable {
+    /// The clusters that have rows.
+    pub(crate) fn clusters_with_rows(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.clusters).filter(|(_, demand)| !demand.rows.is_empty()).map(|(cluster, _)| cluster)
+    }
+
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
@@ -310,8 +323,7 @@ impl NeedsTable {
     ) -> bool {
         let Some(number) = translator.vocab.find_cluster(&key.cluster) else { return false };
         let Some(demand) = self.clusters.get(number as usize) else { return false };
-        let is_it = |row: &&Arc<Demand>| identity(&row.need) == (&*key.fingerprint, &*key.group);
-        let Some(row) = demand.by_key.iter().find(is_it) else { return false };
+        let Some(row) = demand.row(&key.fingerprint, &key.group) else { return false };
         if row.same.is_none() || row.need.parked == parked {
             return false;
         }

@@ -1,5 +1,9 @@
 //! What became of every need in the last cycle, put together when somebody asks.
 
+mod free;
+mod short;
+mod table;
+
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -10,6 +14,10 @@ use crate::fleet::Fleet;
 use crate::intern::Map;
 use crate::needs::Demand;
 use crate::verdict::{Judge, Reason};
+
+pub use free::Available;
+pub(crate) use free::Taken;
+pub use short::ShortNeed;
 
 /// The domain of a gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,12 @@
 use std::cell::OnceCell;
 use std::fmt;
 
-use bigfleet_model::machine::MachineState;
 use bigfleet_model::resource::MAX_AMOUNT;
 
 use crate::amounts::{contributes, is_zero};
 use crate::cycle::{Decision, Short};
 use crate::fleet::Fleet;
+use crate::index::is_live;
 use crate::intern::{Map, NONE};
 use crate::needs::Demand;
 
@@ -56,7 +56,6 @@ impl fmt::Display for Reason {
 pub(crate) struct Judge<'a> {
     fleet: &'a Fleet,
     decision: &'a Decision,
-    live: OnceCell<Vec<u32>>,
     domains: Vec<OnceCell<Map<u32, Map<u32, u32>>>>,
     turns: OnceCell<Turns>,
 }
@@ -71,7 +70,7 @@ struct Turns {
 impl<'a> Judge<'a> {
     pub(crate) fn new(fleet: &'a Fleet, decision: &'a Decision) -> Self {
         let domains = fleet.index.classes.domains().iter().map(|_| OnceCell::new()).collect();
-        Self { fleet, decision, live: OnceCell::new(), domains, turns: OnceCell::new() }
+        Self { fleet, decision, domains, turns: OnceCell::new() }
     }
 
     /// Why a need is short, if it is; `credited` are the machines credit gave it.
@@ -94,23 +93,6 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether a machine may serve somebody now or later: everything but Deleting and Failed.
-    fn is_live(state: Option<MachineState>) -> bool {
-        !matches!(state, None | Some(MachineState::Deleting | MachineState::Failed))
-    }
-
-    /// How many live machines there are of each class.
-    fn live(&self) -> &[u32] {
-        self.live.get_or_init(|| {
-            let classes = &self.fleet.index.classes;
-            let mut live = vec![0; classes.len()];
-            for (_, row) in self.fleet.inventory.rows().filter(|(_, row)| Self::is_live(row.state)) {
-                live[classes.of_kind(row.kind) as usize] += 1;
-            }
-            live
-        })
-    }
-
     /// The classes that count for a need.
     fn counting<'b>(&'b self, demand: &'b Demand) -> impl Iterator<Item = u32> + 'b {
         let Fleet { index, sets, .. } = self.fleet;
@@ -120,14 +102,14 @@ impl<'a> Judge<'a> {
 
     fn has_matching_supply(&self, short: &Short, credited: &[u32]) -> bool {
         let Fleet { index, inventory, .. } = self.fleet;
-        let classes = &index.classes;
+        let (classes, live) = (&index.classes, index.live_count(inventory));
         self.counting(&short.demand).any(|class| {
             if !contributes(classes.provides(class), &short.missing) {
                 return false;
             }
-            let of_class = |machine: &&u32| classes.of_kind(inventory.row(**machine).kind) == class;
+            let of_class = |machine: &&u32| classes.of_kind(inventory.decided(**machine).kind) == class;
             let own = credited.iter().chain(&short.acquired).filter(of_class).count();
-            self.live()[class as usize] as usize > own
+            live[class as usize] as usize > own
         })
     }
 
@@ -152,7 +134,7 @@ impl<'a> Judge<'a> {
         let classes = &self.fleet.index.classes;
         let by_value = self.domains[domain].get_or_init(|| {
             let mut counts: Map<u32, Map<u32, u32>> = Map::default();
-            for (_, row) in self.fleet.inventory.rows().filter(|(_, row)| Self::is_live(row.state)) {
+            for (_, row) in self.fleet.inventory.decided_rows().filter(|(_, row)| is_live(row)) {
                 let value = classes.domain_of_kind(domain, row.kind);
                 if value != NONE {
                     *counts.entry(value).or_default().entry(classes.of_kind(row.kind)).or_default() += 1;
@@ -193,7 +175,7 @@ impl<'a> Judge<'a> {
                 for machine in &lot.machines {
                     // A machine nobody took was free at every turn.
                     let turn = of_machine.get(machine).copied().unwrap_or(usize::MAX);
-                    let class = index.classes.of_kind(inventory.row(*machine).kind) as usize;
+                    let class = index.classes.of_kind(inventory.decided(*machine).kind) as usize;
                     latest[class] = latest[class].max(turn);
                 }
             }

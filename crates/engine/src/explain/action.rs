@@ -66,8 +66,8 @@ impl Fleet {
     /// Why an action of the last cycle was chosen. `options` are those of that cycle. `None` if the last
     /// cycle ordered no such thing.
     pub fn explain_action(&self, action: &Action, options: &Options) -> Option<ActionExplanation> {
-        let machine = self.inventory.find(&action.machine)?;
-        let row = self.inventory.row(machine);
+        let machine = self.inventory.find_decided(&action.machine)?;
+        let row = self.inventory.decided(machine);
         let plain = |rule| ActionExplanation { rule, figure: row.price, runner_up: None };
         match action.kind {
             ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
@@ -93,7 +93,7 @@ impl Fleet {
 
     /// What a free machine costs a need an hour.
     fn cost_for(&self, seen: &Seen<'_>, machine: u32) -> f64 {
-        let row = self.inventory.row(machine);
+        let row = self.inventory.decided(machine);
         let (price, probability) = self.vocab.price_and_probability(row.terms);
         if row.state == Some(MachineState::Idle) {
             return price;
@@ -102,7 +102,7 @@ impl Fleet {
     }
 
     fn score(&self, machine: u32, preemptor: i32, options: &Options) -> f64 {
-        let worth = self.vocab.worth_of(self.inventory.row(machine).worth);
+        let worth = self.vocab.worth_of(self.inventory.decided(machine).worth);
         let gap = priority_gap(preemptor, worth.priority);
         let drain_secs = options.estimated_drain_nanos as f64 / 1e9;
         victim_score(&options.weights, gap, drain_secs, worth.interruption_usd, worth.reclamation_usd)
@@ -126,7 +126,7 @@ impl Fleet {
                 && short.domain.is_none_or(|chosen| seen.domain_of(*machine) == Some(chosen.value))
         });
         let place = |machine: &u32| {
-            let row = self.inventory.row(*machine);
+            let row = self.inventory.decided(*machine);
             (row.state == Some(MachineState::Speculative), self.cost_for(seen, *machine), row.order)
         };
         let next = available.min_by(|a, b| {
@@ -144,7 +144,7 @@ impl Fleet {
         let claimants = self.claimants();
         let next = self
             .inventory
-            .rows()
+            .decided_rows()
             .filter(|(machine, row)| {
                 row.state == Some(MachineState::Configured)
                     && self.vocab.worth_of(row.worth).priority < preemptor
@@ -159,7 +159,7 @@ impl Fleet {
     }
 
     fn runner_up(&self, machine: u32, figure: f64) -> RunnerUp {
-        let state = self.inventory.row(machine).state.expect("a candidate is a known machine");
+        let state = self.inventory.decided(machine).state.expect("a candidate is a known machine");
         RunnerUp { machine: self.inventory.id(machine).into(), state, figure }
     }
 }

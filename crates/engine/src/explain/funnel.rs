@@ -97,9 +97,10 @@ impl Fleet {
         // Machines of one class meet the same requirements: each class is asked once.
         let mut unmet: Vec<Option<Option<usize>>> = vec![None; classes.len()];
         let mut holders: BTreeMap<HolderPlace, (Option<&Arc<Demand>>, usize)> = BTreeMap::new();
-        let mut its_own = 0;
-        for (machine, row) in self.inventory.rows() {
+        let (mut considered, mut its_own) = (0, 0);
+        for (machine, row) in self.inventory.decided_rows() {
             let Some(state) = row.state else { continue };
+            considered += 1;
             if seen.credited().contains(&machine) || seen.acquired().contains(&machine) {
                 its_own += 1;
                 continue;
@@ -148,6 +149,6 @@ impl Fleet {
             b.machines.cmp(&a.machines).then_with(|| rest(a).cmp(&rest(b)))
         });
         removed.retain(|removed| removed.machines > 0);
-        Some(Funnel { considered: self.machine_count(), removed, its_own, holders })
+        Some(Funnel { considered, removed, its_own, holders })
     }
 }

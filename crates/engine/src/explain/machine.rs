@@ -32,8 +32,8 @@ pub struct MachineStory {
 impl Fleet {
     /// What a machine is doing and why it is kept. `None` if it is not known or nothing was decided yet.
     pub fn explain_machine(&self, id: &str, options: &Options) -> Option<MachineStory> {
-        let machine = self.inventory.find(id)?;
-        let row = self.inventory.row(machine);
+        let machine = self.inventory.find_decided(id)?;
+        let row = self.inventory.decided(machine);
         let key = |key: u32| (key != NONE).then(|| self.vocab.need_key(key));
         let ordered = self.cache.last()?.actions.iter().find(|action| *action.machine == *id);
         let due = row.stamped.then(|| options.release.due_unix_nanos(row.capacity, row.idle_since)).flatten();

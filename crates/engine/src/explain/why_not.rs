@@ -100,7 +100,7 @@ impl Fleet {
     /// Why a need does not have a machine. `None` if the last cycle knew no such need or no such machine.
     pub fn why_not(&self, key: &NeedKey, machine: &str) -> Option<Exclusion> {
         let seen = self.seen(key)?;
-        let machine = self.inventory.find(machine)?;
+        let machine = self.inventory.find_decided(machine)?;
         Some(seen.exclusion(machine))
     }
 
@@ -133,7 +133,7 @@ impl Seen<'_> {
     /// What of the machine itself excludes it.
     fn unfit(&self, machine: u32) -> Option<Exclusion> {
         let Fleet { inventory, vocab, index, .. } = self.fleet;
-        let (row, demand) = (inventory.row(machine), self.demand());
+        let (row, demand) = (inventory.decided(machine), self.demand());
         if let Some(state @ (MachineState::Deleting | MachineState::Failed)) = row.state {
             return Some(Exclusion::Dead(state));
         }
@@ -162,7 +162,7 @@ impl Seen<'_> {
         let Some(short) = self.short.filter(|short| !is_zero(&short.missing)) else {
             return Some(Exclusion::Covered);
         };
-        if !contributes(index.classes.provides_kind(inventory.row(machine).kind), &short.missing) {
+        if !contributes(index.classes.provides_kind(inventory.decided(machine).kind), &short.missing) {
             return Some(Exclusion::AddsNothing);
         }
         if demand.need.parked {
@@ -180,7 +180,7 @@ impl Seen<'_> {
     /// Who stands between the need and the machine.
     fn contested(&self, machine: u32) -> Exclusion {
         let Fleet { inventory, vocab, .. } = self.fleet;
-        let (row, demand) = (inventory.row(machine), self.demand());
+        let (row, demand) = (inventory.decided(machine), self.demand());
         if let Some(holder) = self.fleet.claimant(machine) {
             let lower = holder.priority() < demand.priority();
             if row.state != Some(MachineState::Configured) || !lower {
