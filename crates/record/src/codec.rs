@@ -1,0 +1,77 @@
+//! How facts and cycles become bytes, and bytes become facts and cycles again.
+//!
+//! The model knows nothing of files, so every type has a private row here that says how it lies on disk. Rows refer to
+//! tables (strings, sizes, label sets, profiles, kinds of machines) that are written once before them: a fleet repeats
+//! itself, and a record that does not is a tenth of the size and quicker to write.
+//!
+//! Every piece begins with a version. Whatever bytes come in, the answer is a value or a [`CodecError`]: amounts,
+//! states and profiles are rebuilt through the constructors of the model, with their checks.
+
+mod cycle;
+mod fact;
+mod number;
+mod pack;
+mod rows;
+mod unpack;
+
+use thiserror::Error;
+
+pub use cycle::{decode_options, decode_record, encode_options, encode_record};
+pub use fact::{Entry, decode_fact, encode_fact};
+
+/// The version every piece begins with.
+pub const VERSION: u8 = 1;
+
+/// Why bytes could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CodecError {
+    /// Written by a newer build.
+    #[error("it has version {found}, this build reads up to {VERSION}; use the newer build")]
+    Newer {
+        /// The version found.
+        found: u8,
+    },
+    /// Not in the form of a piece of this version.
+    #[error("it is not in the form of {what}: {reason}")]
+    Form {
+        /// What should have been there.
+        what: &'static str,
+        /// What the reader said.
+        reason: String,
+    },
+    /// A row refers to an entry of a table that is not there.
+    #[error("it refers to {table} {index}, which is not there")]
+    Dangling {
+        /// Which table.
+        table: &'static str,
+        /// Which entry.
+        index: u32,
+    },
+    /// A value the model does not take.
+    #[error("{what}: {reason}")]
+    Value {
+        /// What it is a value of.
+        what: &'static str,
+        /// Why it is not taken.
+        reason: String,
+    },
+}
+
+impl CodecError {
+    fn value(what: &'static str, reason: impl ToString) -> Self {
+        Self::Value { what, reason: reason.to_string() }
+    }
+
+    fn form(what: &'static str, reason: impl ToString) -> Self {
+        Self::Form { what, reason: reason.to_string() }
+    }
+}
+
+/// Takes the version off.
+fn versioned(bytes: &[u8]) -> Result<&[u8], CodecError> {
+    match bytes {
+        [VERSION, rest @ ..] => Ok(rest),
+        [found, ..] if *found > VERSION => Err(CodecError::Newer { found: *found }),
+        _ => Err(CodecError::form("a versioned piece", "it does not begin with a version")),
+    }
+}

@@ -1,0 +1,239 @@
+//! Facts: one entry of the store each.
+//!
+//! The key begins with a letter for the kind of fact, so that one table holds them all and a kind this build does not
+//! know is noticed.
+
+use std::sync::Arc;
+
+use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::stamp::Assignment;
+use bigfleet_shard::{Fact, HeldRollup, LettingGo, MachineMemo, Pause, PauseScope, ShortSince};
+use serde::{Deserialize, Serialize};
+
+use super::cycle::{kind_number, kind_of};
+use super::number::Bits;
+use super::pack::Packer;
+use super::rows::NeedRow;
+use super::unpack::Unpacker;
+use super::{CodecError, VERSION, versioned};
+
+/// A fact as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which thing it is about.
+    pub key: Vec<u8>,
+    /// What is known of it; `None` forgets it.
+    pub value: Option<Vec<u8>>,
+}
+
+const CYCLE: u8 = b'c';
+const DEMAND: u8 = b'd';
+const HELD: u8 = b'h';
+const RECLAIMS: u8 = b'r';
+const MACHINE: u8 = b'm';
+const SHORTFALL: u8 = b's';
+const PAUSE: u8 = b'p';
+
+/// First report, last confirmation, how many.
+type HeldRow = (i64, i64, u32);
+/// When, in which cycle.
+type ShortRow = (i64, u64);
+
+#[derive(Serialize, Deserialize)]
+struct AssignedRow<'a> {
+    cluster: &'a str,
+    priority: i32,
+    interruption: Bits,
+    reclamation: Bits,
+    fingerprint: &'a str,
+    group: &'a str,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MemoRow<'a> {
+    idle_since: Option<i64>,
+    #[serde(borrow)]
+    creating_for: Option<AssignedRow<'a>>,
+    #[serde(borrow)]
+    draining_for: Option<(&'a str, &'a str, &'a str)>,
+    /// Kind, instruction, until when, priority.
+    letting_go: Option<(u8, u64, i64, i32)>,
+    failed_tries: u32,
+    since: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PauseRow<'a> {
+    #[serde(borrow)]
+    cluster: Option<&'a str>,
+    kind: Option<u8>,
+    dry_run: bool,
+    reason: &'a str,
+    author: &'a str,
+    since: i64,
+    until: Option<i64>,
+}
+
+fn write(row: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(row, vec![VERSION]).expect("writing to memory does not fail")
+}
+
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &'static str) -> Result<T, CodecError> {
+    let (row, rest) =
+        postcard::take_from_bytes(versioned(bytes)?).map_err(|error| CodecError::form(what, error))?;
+    if rest.is_empty() {
+        return Ok(row);
+    }
+    Err(CodecError::form(what, format_args!("{} bytes are left over", rest.len())))
+}
+
+/// A fact as an entry.
+pub fn encode_fact(fact: &Fact) -> Entry {
+    let named = |kind: u8, name: &str| [&[kind], name.as_bytes()].concat();
+    let (key, value) = match fact {
+        Fact::Cycle(cycle) => (vec![CYCLE], Some(write(cycle))),
+        Fact::Demand(cluster, rows) => (named(DEMAND, cluster), rows.as_deref().map(write_demand)),
+        Fact::Held(cluster, held) => {
+            let row = |h: &HeldRollup| -> HeldRow { (h.first_unix_nanos, h.last_unix_nanos, h.seen) };
+            (named(HELD, cluster), held.as_ref().map(|held| write(&row(held))))
+        }
+        Fact::Reclaims(cluster, times) => (named(RECLAIMS, cluster), times.as_ref().map(write)),
+        Fact::Machine(id, memo) => (named(MACHINE, id), memo.as_ref().map(|memo| write(&memo_row(memo)))),
+        Fact::Shortfall(key, since) => {
+            let NeedKey { cluster, fingerprint, group } = key;
+            let key = postcard::to_extend(&(&**cluster, &**fingerprint, &**group), vec![SHORTFALL]);
+            let row = |s: &ShortSince| -> ShortRow { (s.unix_nanos, s.cycle) };
+            (key.expect("writing to memory does not fail"), since.as_ref().map(|since| write(&row(since))))
+        }
+        Fact::Pause(number, pause) => {
+            let key = [&[PAUSE][..], &number.to_be_bytes()].concat();
+            (key, pause.as_ref().map(|pause| write(&pause_row(pause))))
+        }
+    };
+    Entry { key, value }
+}
+
+/// A fact from its entry.
+pub fn decode_fact(key: &[u8], value: &[u8]) -> Result<Fact, CodecError> {
+    let what = "a fact";
+    let Some((kind, name)) = key.split_first() else {
+        return Err(CodecError::form(what, "its key is empty"));
+    };
+    let text = || str::from_utf8(name).map_err(|error| CodecError::form("a name", error));
+    Ok(match *kind {
+        CYCLE if name.is_empty() => Fact::Cycle(read(value, "a count of cycles")?),
+        DEMAND => Fact::Demand(text()?.into(), Some(read_demand(value)?)),
+        HELD => {
+            let (first_unix_nanos, last_unix_nanos, seen): HeldRow = read(value, "a held roll-up")?;
+            Fact::Held(text()?.into(), Some(HeldRollup { first_unix_nanos, last_unix_nanos, seen }))
+        }
+        RECLAIMS => Fact::Reclaims(text()?.into(), Some(read(value, "reclaims")?)),
+        MACHINE => Fact::Machine(text()?.into(), Some(read_memo(&read(value, "a machine's memo")?)?)),
+        SHORTFALL => {
+            let key: (&str, &str, &str) =
+                postcard::from_bytes(name).map_err(|error| CodecError::form("a need's key", error))?;
+            let (unix_nanos, cycle): ShortRow = read(value, "a shortfall")?;
+            Fact::Shortfall(need_key(key), Some(ShortSince { unix_nanos, cycle }))
+        }
+        PAUSE => {
+            let number =
+                name.try_into().map_err(|_| CodecError::form("a pause", "its key is not a number"))?;
+            Fact::Pause(u64::from_be_bytes(number), Some(read_pause(&read(value, "a pause")?)?))
+        }
+        other => return Err(CodecError::form(what, format_args!("kind {:?} is unknown", char::from(other)))),
+    })
+}
+
+fn write_demand(rows: &[Need]) -> Vec<u8> {
+    let mut piece = Packer::default();
+    piece.push(&(rows.len() as u32));
+    for need in rows {
+        let row = piece.need(need);
+        piece.push(&row);
+    }
+    piece.finish()
+}
+
+fn read_demand(bytes: &[u8]) -> Result<Arc<[Need]>, CodecError> {
+    let mut piece = Unpacker::open(bytes)?;
+    let count: u32 = piece.take("a count of needs")?;
+    let mut needs = Vec::new();
+    for _ in 0..count {
+        let row: NeedRow = piece.take("a need")?;
+        needs.push(piece.need(&row)?);
+    }
+    piece.finish()?;
+    Ok(needs.into())
+}
+
+fn need_key((cluster, fingerprint, group): (&str, &str, &str)) -> NeedKey {
+    NeedKey { cluster: cluster.into(), fingerprint: fingerprint.into(), group: group.into() }
+}
+
+fn memo_row(memo: &MachineMemo) -> MemoRow<'_> {
+    MemoRow {
+        idle_since: memo.idle_since,
+        creating_for: memo.creating_for.as_ref().map(|a| AssignedRow {
+            cluster: &a.cluster,
+            priority: a.priority,
+            interruption: a.interruption_penalty_usd.into(),
+            reclamation: a.reclamation_penalty_usd.into(),
+            fingerprint: &a.fingerprint,
+            group: &a.group,
+        }),
+        draining_for: memo.draining_for.as_ref().map(|key| (&*key.cluster, &*key.fingerprint, &*key.group)),
+        letting_go: memo
+            .letting_go
+            .as_ref()
+            .map(|l| (kind_number(l.kind), l.instruction, l.until_unix_nanos, l.preemptor_priority)),
+        failed_tries: memo.failed_tries,
+        since: memo.since,
+    }
+}
+
+fn read_memo(row: &MemoRow<'_>) -> Result<MachineMemo, CodecError> {
+    let letting_go = match row.letting_go {
+        Some((kind, instruction, until_unix_nanos, preemptor_priority)) => {
+            Some(LettingGo { kind: kind_of(kind)?, instruction, until_unix_nanos, preemptor_priority })
+        }
+        None => None,
+    };
+    Ok(MachineMemo {
+        idle_since: row.idle_since,
+        creating_for: row.creating_for.as_ref().map(|a| Assignment {
+            cluster: a.cluster.into(),
+            priority: a.priority,
+            interruption_penalty_usd: a.interruption.into(),
+            reclamation_penalty_usd: a.reclamation.into(),
+            fingerprint: a.fingerprint.into(),
+            group: a.group.into(),
+        }),
+        draining_for: row.draining_for.map(need_key),
+        letting_go,
+        failed_tries: row.failed_tries,
+        since: row.since,
+    })
+}
+
+fn pause_row(pause: &Pause) -> PauseRow<'_> {
+    PauseRow {
+        cluster: pause.scope.cluster.as_deref(),
+        kind: pause.scope.kind.map(kind_number),
+        dry_run: pause.dry_run,
+        reason: &pause.reason,
+        author: &pause.author,
+        since: pause.since_unix_nanos,
+        until: pause.until_unix_nanos,
+    }
+}
+
+fn read_pause(row: &PauseRow<'_>) -> Result<Pause, CodecError> {
+    Ok(Pause {
+        scope: PauseScope { cluster: row.cluster.map(Arc::from), kind: row.kind.map(kind_of).transpose()? },
+        dry_run: row.dry_run,
+        reason: row.reason.into(),
+        author: row.author.into(),
+        since_unix_nanos: row.since,
+        until_unix_nanos: row.until,
+    })
+}
