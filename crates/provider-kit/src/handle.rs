@@ -11,7 +11,6 @@ use bigfleet_proto::v1alpha1::Machine;
 use thiserror::Error;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::clock::Clock;
 use crate::fleet::Operations;
 use crate::journal::Change;
 use crate::offering::Offering;
@@ -19,6 +18,7 @@ use crate::operation;
 use crate::record::{self, RecordError};
 use crate::shared::Shared;
 use crate::store::StoreError;
+use bigfleet_net::Clock;
 
 /// Why a provider's own change was refused. Nothing was changed.
 #[derive(Debug, Clone, Error)]

@@ -14,11 +14,11 @@ use std::thread::JoinHandle;
 use bigfleet_proto::v1alpha1::Machine;
 use tokio::sync::{oneshot, watch};
 
-use crate::clock::Clock;
 use crate::fence::{MarkKey, MarkMove};
 use crate::fleet::{Fleet, Operations, Row};
 use crate::metrics::Metrics;
 use crate::store::{Batch, Disk, StoreError};
+use bigfleet_net::Clock;
 
 /// How many changes may wait.
 const QUEUE: usize = 65_536;

@@ -13,13 +13,10 @@
 //!
 //! `docs/providers.md` walks through a whole provider in under a hundred lines.
 
-mod accept;
 mod backend;
-mod clock;
 mod fence;
 mod fleet;
 mod handle;
-mod http;
 mod journal;
 mod list;
 mod meddle;
@@ -37,14 +34,13 @@ mod service;
 mod shared;
 mod steps;
 mod store;
-mod tls;
 mod work;
 
 pub use backend::{Backend, Failure, Recovery};
 pub use bigfleet_model::capacity::CapacityType;
 pub use bigfleet_model::machine::MachineState;
+pub use bigfleet_net::{Clock, Sleep, SystemClock, TlsError, TlsFiles, VirtualClock};
 pub use bigfleet_proto::v1alpha1::Machine;
-pub use clock::{Clock, Sleep, SystemClock, VirtualClock};
 pub use fence::{Mark, Token};
 pub use handle::{Handle, UpdateError};
 pub use meddle::{Asked, Meddled, Meddler};
@@ -56,4 +52,3 @@ pub use record::{ID_LIMIT_BYTES, RecordError};
 pub use recovery::StartError;
 pub use server::{ServeError, Server, Settings};
 pub use store::{Store, StoreError};
-pub use tls::{TlsError, TlsFiles};

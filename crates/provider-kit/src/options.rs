@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Clock, SystemClock};
 use crate::operation::OperationKind;
+use bigfleet_net::{Clock, SystemClock};
 
 /// How long each move may take before the machine is Failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bigfleet_net::{TlsError, TlsFiles, http, incoming, reflection, until};
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic_reflection::server::Builder;
 
-use crate::accept::incoming;
 use crate::handle::Handle;
-use crate::http::router;
-use crate::tls::{TlsError, TlsFiles};
+
+/// How many connections may be open at once.
+const CONNECTIONS: usize = 1024;
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]
@@ -99,16 +101,21 @@ impl<S: CapacityProvider> Server<S> {
         let routes = transport::server()
             .add_service(transport::provider_server(self.service))
             .add_service(health)
-            .add_service(reflection(tonic_reflection::server::Builder::build_v1))
-            .add_service(reflection(tonic_reflection::server::Builder::build_v1alpha));
-        let connections = incoming(self.grpc, self.tls, clock.clone());
+            .add_service(reflection(&[], Builder::build_v1))
+            .add_service(reflection(&[], Builder::build_v1alpha));
+        let connections = incoming(self.grpc, self.tls, clock.clone(), CONNECTIONS);
         let mut calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
         if let Some(listener) = self.http {
-            let app = router(self.handle.clone(), ready.clone());
-            let halted = halted.clone();
-            tokio::spawn(
-                async move { axum::serve(listener, app).with_graceful_shutdown(until(halted)).await },
-            );
+            let (handle, ready) = (self.handle.clone(), ready.clone());
+            let readiness = move || {
+                let is_ready = ready.load(Ordering::SeqCst);
+                async move { if is_ready { Ok(()) } else { Err("not taking calls".to_owned()) } }
+            };
+            let scrape = move || {
+                let handle = handle.clone();
+                async move { handle.scrape() }
+            };
+            tokio::spawn(http::serve(listener, http::router(readiness, scrape), until(halted.clone())));
         }
 
         let ended = tokio::select! {
@@ -138,19 +145,4 @@ impl<S: CapacityProvider> Server<S> {
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })
-}
-
-async fn until(mut halted: watch::Receiver<bool>) {
-    // The sender is gone only when the server is; either way it is time to stop.
-    let _ = halted.wait_for(|halted| *halted).await;
-}
-
-/// Reflection over our files and health's, in either version of its protocol.
-fn reflection<T>(
-    build: impl FnOnce(tonic_reflection::server::Builder<'static>) -> Result<T, tonic_reflection::server::Error>,
-) -> T {
-    let builder = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(bigfleet_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
-    build(builder).expect("our own descriptors decode")
 }

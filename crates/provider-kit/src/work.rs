@@ -9,12 +9,12 @@ use std::time::Duration;
 use bigfleet_proto::v1alpha1::Machine;
 
 use crate::backend::{Backend, Failure};
-use crate::clock::nanos;
 use crate::journal::Change;
 use crate::operation::{self, OperationKind, state_of};
 use crate::provider::Provider;
 use crate::shared::Shared;
 use crate::steps::Order;
+use bigfleet_net::nanos;
 
 /// How long to wait before the end of a move is written again after the disk refused it: at first, at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));

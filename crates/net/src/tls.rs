@@ -1,4 +1,4 @@
-//! TLS of a provider: certificate and key, and a CA if callers must show a certificate too.
+//! TLS from files: certificate and key, and a CA if the other side must show a certificate too.
 //!
 //! The leaf pair is read again when either file has changed, looked at once per handshake; while the new
 //! pair is missing or does not fit together the last good one is used. The CA is read once. Everything is
@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use rustls::RootCertStore;
+use rustls::client::{ClientConfig, ResolvesClientCert};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert, ServerConfig, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, SignatureScheme};
 use thiserror::Error;
 
 /// Why TLS could not be set up.
@@ -40,6 +41,9 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
+    /// A client cannot know whom to believe.
+    #[error("a client needs --tls-ca to know whose certificates to believe")]
+    NoCa,
     /// rustls refused the settings.
     #[error("TLS cannot be set up: {0}")]
     Setup(String),
@@ -52,7 +56,7 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// The leaf's key.
     pub key: PathBuf,
-    /// Whose certificates callers must show; without it callers show none.
+    /// Whose certificates the other side must show. A server without it asks callers for none; a client needs it.
     pub ca: Option<PathBuf>,
 }
 
@@ -71,7 +75,7 @@ impl TlsFiles {
     }
 
     /// The settings of the server. TLS 1.3 and nothing below.
-    pub(crate) fn server_config(&self) -> Result<ServerConfig, TlsError> {
+    pub fn server_config(&self) -> Result<ServerConfig, TlsError> {
         let setup = |error: &dyn std::fmt::Display| TlsError::Setup(error.to_string());
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -87,6 +91,18 @@ impl TlsFiles {
             }
         };
         let mut config = builder.with_cert_resolver(Arc::new(LeafPair::load(self)?));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(config)
+    }
+
+    /// The settings of a client that shows its own certificate. TLS 1.3 and nothing below.
+    pub fn client_config(&self) -> Result<ClientConfig, TlsError> {
+        let ca = self.ca.as_ref().ok_or(TlsError::NoCa)?;
+        let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| TlsError::Setup(error.to_string()))?
+            .with_root_certificates(roots(ca)?)
+            .with_client_cert_resolver(Arc::new(LeafPair::load(self)?));
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(config)
     }
@@ -135,6 +151,16 @@ impl LeafPair {
             }
         }
         current.0.clone()
+    }
+}
+
+impl ResolvesClientCert for LeafPair {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.current())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

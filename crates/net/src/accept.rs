@@ -1,9 +1,10 @@
 //! Accepting connections: plain or TLS, never more than a fixed number at once.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustls::server::ServerConfig;
@@ -13,26 +14,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
 
 use crate::clock::Clock;
+use crate::identity::{IdentityError, Role};
 
-/// How many connections may be open; further ones wait in the system's queue.
-const CONNECTIONS: usize = 1024;
 /// How long a caller may take to begin: the TLS handshake, or the first byte in plaintext.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused to accept, for example for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until the stream is dropped.
-pub(crate) fn incoming(
+/// Accepts connections until the stream is dropped. At most `most` are open at once; further ones wait in the system's
+/// queue.
+pub fn incoming(
     listener: TcpListener,
     tls: Option<ServerConfig>,
     clock: Arc<dyn Clock>,
+    most: usize,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, receiver) = mpsc::channel(64);
     let acceptor = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
-    tokio::spawn(accept(listener, acceptor, clock, sender));
+    tokio::spawn(accept(listener, acceptor, clock, sender, most));
     ReceiverStream::new(receiver)
 }
 
@@ -41,8 +43,9 @@ async fn accept(
     tls: Option<TlsAcceptor>,
     clock: Arc<dyn Clock>,
     sender: mpsc::Sender<io::Result<Connection>>,
+    most: usize,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(most));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -63,7 +66,7 @@ async fn accept(
             tokio::select! {
                 opened = open(stream, tls) => match opened {
                     // The server is gone if nobody takes it; then nobody is there to tell.
-                    Ok(io) => drop(sender.send(Ok(Connection { io, _place: place })).await),
+                    Ok(io) => drop(sender.send(Ok(Connection::new(io, place))).await),
                     Err(error) => tracing::info!(?peer, %error, "a connection was refused"),
                 },
                 () = clock.sleep(HANDSHAKE) => tracing::info!(?peer, "a handshake took too long"),
@@ -90,19 +93,72 @@ enum Io {
 }
 
 /// An open connection and the place it takes.
-pub(crate) struct Connection {
+pub struct Connection {
     io: Io,
+    peer: Peer,
     _place: OwnedSemaphorePermit,
 }
 
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+/// Who is at the other end, as handlers find it among a request's extensions.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Where from.
+    pub address: Option<SocketAddr>,
+    /// Who its verified certificate says it is; none if none was asked for, and then nothing is checked.
+    pub role: Option<Result<Role, IdentityError>>,
+    /// Ends the connection under everything that uses it.
+    pub cut: Cut,
+}
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        match &self.io {
-            Io::Plain(stream) => stream.connect_info(),
-            Io::Tls(stream) => stream.get_ref().0.connect_info(),
+/// Ends a connection whose other end does not read, when nothing polite can reach it any more.
+#[derive(Clone, Debug, Default)]
+pub struct Cut(Arc<Mutex<CutState>>);
+
+#[derive(Debug, Default)]
+struct CutState {
+    is_cut: bool,
+    reader: Option<Waker>,
+}
+
+impl Cut {
+    /// Ends the connection.
+    pub fn now(&self) {
+        let mut state = self.0.lock().expect("no holder panics");
+        state.is_cut = true;
+        if let Some(reader) = state.reader.take() {
+            reader.wake();
         }
+    }
+
+    /// Whether it was ended; if not, the reader is woken when it is.
+    fn poll(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.0.lock().expect("no holder panics");
+        if !state.is_cut && !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
+            state.reader = Some(cx.waker().clone());
+        }
+        state.is_cut
+    }
+}
+
+impl Connection {
+    fn new(io: Io, place: OwnedSemaphorePermit) -> Self {
+        let (stream, role) = match &io {
+            Io::Plain(stream) => (stream, None),
+            Io::Tls(stream) => {
+                let (stream, session) = stream.get_ref();
+                (stream, session.peer_certificates().map(Role::of))
+            }
+        };
+        let peer = Peer { address: stream.peer_addr().ok(), role, cut: Cut::default() };
+        Self { io, peer, _place: place }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
@@ -123,6 +179,9 @@ macro_rules! delegate {
 
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.peer.cut.poll(cx) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         delegate!(self, stream => stream.poll_read(cx, buf))
     }
 }

@@ -1,6 +1,6 @@
-//! The clock, passed in: the only module of the kit that reads or waits for real time.
+//! The clock, passed in: the only module that servers and clients read or wait for real time through.
 //!
-//! Time-outs, polling and metrics ask a [`Clock`]. A provider in production gives the [`SystemClock`]; tests
+//! Time-outs, polling and metrics ask a [`Clock`]. A server in production gives the [`SystemClock`]; tests
 //! and the simulator give a [`VirtualClock`], under which an hour passes when they say so.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// A wait that ends when the clock says so.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where the kit takes time from. It must never run backwards.
+/// Where time is taken from. It must never run backwards.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// Now, in Unix nanoseconds.
     fn now_unix_nanos(&self) -> i64;
@@ -30,7 +30,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 }
 
 /// A span as nanoseconds, at most what 63 bits hold.
-pub(crate) fn nanos(span: Duration) -> i64 {
+pub fn nanos(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
