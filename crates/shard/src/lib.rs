@@ -10,19 +10,52 @@
 //!   time ────► advance ─┘   (engine inside)      └──► effects: calls, frames, records, notices
 //! ```
 
+mod care;
+mod cluster;
 mod config;
+mod cycle;
 mod effect;
 mod event;
+mod execute;
+mod flight;
+mod guard;
+mod hints;
+mod ids;
+mod ingest;
+mod ledger;
 mod memory;
+mod money;
+mod outcome;
+mod parking;
+mod pauses;
+mod provider;
+mod put;
+mod read;
+mod reconcile;
+mod sessions;
 mod shard;
+mod table;
+mod tally;
 mod tape;
+mod timers;
 
+pub use cluster::Cluster;
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
+pub use cycle::Phase;
 pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};
 pub use event::{
     BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
     SessionId, Told, WireId,
 };
+pub use flight::{Flight, Stage};
+pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use memory::{Fact, HeldRollup, LettingGo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
+pub use money::{Bill, Money, is_paid_for};
+pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
+pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
+pub use provider::{HeldListing, Provider};
+pub use read::{MachineView, Queues};
 pub use shard::Shard;
+pub use table::Care;
+pub use tally::Tally;
 pub use tape::{CycleRecord, Fate, Input, Ordered, Reasons};

@@ -1,34 +1,234 @@
 //! The shard: one value that holds everything and is driven from outside.
 
-use crate::config::Config;
-use crate::effect::Step;
-use crate::event::Event;
-use crate::memory::Memory;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-/// One shard.
+use bigfleet_engine::{Decision, Fleet, Options, Ready};
+
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::cycle::Phase;
+use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
+use crate::event::{CallId, Event, ProviderId, SessionId};
+use crate::hints::Hints;
+use crate::ids::Ids;
+use crate::ledger::Ledger;
+use crate::memory::{MachineMemo, Memory};
+use crate::money::Money;
+use crate::parking::Parking;
+use crate::pauses::Pauses;
+use crate::provider::Provider;
+use crate::table::{Slot, Table};
+use crate::tally::Tally;
+use crate::tape::{CycleRecord, Input, Reasons};
+use crate::timers::{Timer, Timers};
+
+/// A map in the order of no seed: the same in every run.
+pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, foldhash::fast::FixedState>;
+
+/// What a call to a provider is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// A listing.
+    List(ProviderId),
+    /// A move: the machine and the flight.
+    Move(Slot, u64),
+    /// A question about a machine.
+    Ask(Slot),
+}
+
+/// One shard. See the head of the crate for how to drive it.
 pub struct Shard {
-    config: Config,
+    pub(crate) config: Config,
+    pub(crate) engine: Fleet,
+    pub(crate) table: Table,
+    pub(crate) providers: Vec<Provider>,
+    pub(crate) clusters: BTreeMap<Arc<str>, Cluster>,
+    pub(crate) sessions: BTreeMap<SessionId, Arc<str>>,
+    /// Calls under way.
+    pub(crate) open: Map<CallId, Open>,
+    /// Flights that wait for a place: by rank, since when, which machine.
+    pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
+    /// Places taken.
+    pub(crate) calling: usize,
+    pub(crate) pauses: Pauses,
+    pub(crate) ledger: Ledger,
+    pub(crate) parking: Parking,
+    pub(crate) hints: Hints,
+    pub(crate) money: Money,
+    pub(crate) tally: Tally,
+    pub(crate) timers: Timers,
+    /// What was remembered of machines that have not been listed yet in this life.
+    pub(crate) remembered: BTreeMap<Box<str>, MachineMemo>,
+    /// What changed since the last record.
+    pub(crate) tape: Vec<Input>,
+    pub(crate) wants_full: bool,
+    pub(crate) recent: VecDeque<Arc<CycleRecord>>,
+    pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
+    pub(crate) decision: Option<Arc<Decision>>,
+    pub(crate) cycle: u64,
+    pub(crate) last_cycle: Option<i64>,
+    /// Why the next cycle will run.
+    pub(crate) news: Reasons,
+    pub(crate) ids: Ids,
+    pub(crate) sequence: i64,
+    pub(crate) calls: u64,
+    pub(crate) flights: u64,
+    pub(crate) started: i64,
 }
 
 impl Shard {
-    /// A shard that starts, with what it remembers of its life before.
+    /// A shard that starts, with what it remembers of its life before. [`Shard::advance`] sets it going.
     pub fn new(config: Config, memory: Memory, now_unix_nanos: i64) -> Self {
-        let _ = (memory, now_unix_nanos);
-        Self { config }
+        let providers: Vec<Provider> =
+            config.providers.iter().map(|p| Provider::new(p.name.clone())).collect();
+        let mut timers = Timers::default();
+        for index in 0..providers.len() {
+            timers.set(now_unix_nanos, Timer::List(ProviderId(index as u16)));
+        }
+        let mut shard = Self {
+            engine: Fleet::new(config.parallelism),
+            table: Table::default(),
+            providers,
+            clusters: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            open: Map::default(),
+            queue: BTreeSet::new(),
+            calling: 0,
+            pauses: memory.pauses,
+            ledger: Ledger::remembering(memory.shortfalls),
+            parking: Parking::default(),
+            hints: Hints::default(),
+            money: Money::default(),
+            tally: Tally::default(),
+            timers,
+            remembered: memory.machines,
+            tape: Vec::new(),
+            wants_full: true,
+            recent: VecDeque::new(),
+            ready: Arc::default(),
+            decision: None,
+            cycle: memory.cycle,
+            last_cycle: None,
+            news: Reasons::default(),
+            ids: Ids::new(config.seed, config.epoch),
+            sequence: 0,
+            calls: 0,
+            flights: 0,
+            started: now_unix_nanos,
+            config,
+        };
+        for until in shard.pauses.values().filter_map(|pause| pause.until_unix_nanos) {
+            shard.timers.set(until, Timer::Pauses);
+        }
+        shard.recall_demand(memory.demand, memory.held, memory.reclaims, now_unix_nanos);
+        shard
     }
 
     /// Takes in something that happened.
     pub fn handle(&mut self, event: Event, now_unix_nanos: i64, step: &mut Step) {
-        let _ = (event, now_unix_nanos, step, &self.config);
+        let now = now_unix_nanos;
+        match event {
+            Event::Listed { call, records, end } => self.take_listing(call, &*records, end, now, step),
+            Event::Failed { call, error } => self.take_failure(call, &error, now, step),
+            Event::Answered { call, machine } => self.take_answer(call, machine, now, step),
+            Event::Opened { session, cluster, protocol } => {
+                self.open_session(session, cluster, protocol, now, step);
+            }
+            Event::Closed { session } => self.close_session(session, now, step),
+            Event::Rollup { session, rollup } => self.take_rollup(session, rollup, now, step),
+            Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
+            Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
+            Event::ReclaimAcked { session, instruction, nodes_started } => {
+                self.take_reclaim_ack(session, instruction, nodes_started, now, step);
+            }
+        }
     }
 
     /// Does what is due by now: lists providers, tries again, looks after machines, runs a cycle.
     pub fn advance(&mut self, now_unix_nanos: i64, step: &mut Step) {
-        let _ = (now_unix_nanos, step);
+        self.advance_probed(now_unix_nanos, step, &mut |_| {});
     }
 
-    /// When something will be due next, if nothing happens before.
+    /// As [`Shard::advance`], calling `probe` at the end of each phase of a cycle, so that a driver with a clock can tell
+    /// where the time went. True if a cycle ran.
+    pub fn advance_probed(
+        &mut self,
+        now_unix_nanos: i64,
+        step: &mut Step,
+        probe: &mut dyn FnMut(Phase),
+    ) -> bool {
+        let now = now_unix_nanos;
+        while let Some(timer) = self.timers.take_due(now) {
+            match timer {
+                Timer::List(provider) => self.list(provider, now, step),
+                Timer::Blob(slot, request) => self.blob_is_late(slot, request, now, step),
+                Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction, now, step),
+                Timer::Retry(slot, flight) => self.retry(slot, flight, now, step),
+                Timer::Watch(slot, since) => self.watch(slot, since, now, step),
+                Timer::Ask(slot, since) => self.ask_if_still(slot, since, now, step),
+                Timer::Cooled(slot, until) => self.cooled(slot, until),
+                Timer::Pauses => self.expire_pauses(now, step),
+                Timer::Wake => self.news.leftover = true,
+            }
+        }
+        let due = self.cycle_due().is_some_and(|due| due <= now);
+        if due {
+            self.run_cycle(now, step, probe);
+        }
+        due
+    }
+
+    /// When something will be due next, if nothing happens before. May be in the past.
     pub fn next_wake_unix_nanos(&self) -> i64 {
-        i64::MAX
+        let timer = self.timers.next().unwrap_or(i64::MAX);
+        self.cycle_due().map_or(timer, |due| due.min(timer))
+    }
+
+    /// Ends every session, telling operators to come back later. Moves under way go on by themselves and are found by
+    /// the next life.
+    pub fn stop(&mut self, step: &mut Step) {
+        for session in self.sessions.keys() {
+            step.effects.push(Effect::HangUp { session: *session, why: HangUp::Stopping });
+        }
+    }
+
+    /// When the next cycle is due; `None` while it is too early for any.
+    fn cycle_due(&self) -> Option<i64> {
+        if !self.may_decide() {
+            // The first cycle runs when every provider was heard, or none is waited for any longer.
+            return self.last_cycle.is_none().then(|| self.started + self.config.patience.list);
+        }
+        let Some(last) = self.last_cycle else { return Some(self.started) };
+        let news = self.news != Reasons::default();
+        Some(last + if news { self.config.pace.min_spacing } else { self.config.pace.tick })
+    }
+
+    /// Whether enough is known to decide anything. A provider that was not heard yet may hold machines that serve the
+    /// very demand we would buy for.
+    fn may_decide(&self) -> bool {
+        self.last_cycle.is_some()
+            || self.providers.iter().all(|provider| provider.listed_unix_nanos.is_some())
+    }
+
+    /// The options of the next cycle.
+    pub fn options(&self) -> Options {
+        Options {
+            release: self.config.release,
+            weights: self.config.weights,
+            estimated_drain_nanos: self.config.estimated_drain_nanos,
+            ready: Ready::Only(self.ready.clone()),
+        }
+    }
+
+    pub(crate) fn next_call(&mut self, open: Open) -> CallId {
+        self.calls += 1;
+        let call = CallId(self.calls);
+        self.open.insert(call, open);
+        call
+    }
+
+    pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {
+        step.effects.push(Effect::Say(Notice { urgency, code, text }));
     }
 }

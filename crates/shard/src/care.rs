@@ -1,0 +1,225 @@
+//! Looking after machines that are not well: failed, overdue, refused, driven by somebody else.
+//!
+//! Failed is not a grave. The provider is asked again, at growing intervals, and whatever it says is adopted; after a
+//! bounded number of tries the machine is quarantined, where people see it. A machine too long in transition stops
+//! counting as supply. None of this ever blocks the provider's word: as soon as it says something else, that holds.
+
+use bigfleet_model::machine::MachineState;
+
+use crate::config::MINUTE;
+use crate::effect::{Step, Urgency};
+use crate::event::{BadRecord, CallError, CallErrorKind, Told};
+use crate::shard::{Open, Shard};
+use crate::table::{Care, Slot};
+use crate::timers::Timer;
+
+impl Shard {
+    /// A machine may have been in transition for too long.
+    pub(crate) fn watch(&mut self, slot: Slot, since: i64, now: i64, step: &mut Step) {
+        let Some(row) = self.table.get_mut(slot) else { return };
+        if row.since != since || !row.machine.state.is_transitional() || row.care != Care::Fine {
+            return;
+        }
+        row.care = Care::Overdue;
+        self.tally.overdue += 1;
+        let text = format!(
+            "machine {} has been {} for {} minutes; it no longer counts as supply until its provider {} says more",
+            row.machine.id,
+            row.machine.state,
+            (now - since) / MINUTE,
+            self.providers[row.provider.0 as usize].name,
+        );
+        Self::say(step, Urgency::Warning, "overdue", text);
+        self.show(slot);
+        self.ask_unless_flying(slot, now, step);
+    }
+
+    /// Asks about a machine again if it is still as unwell as it was.
+    pub(crate) fn ask_if_still(&mut self, slot: Slot, since: i64, now: i64, step: &mut Step) {
+        let Some(row) = self.table.get(slot) else { return };
+        if row.since == since && matches!(row.care, Care::Failed { .. } | Care::Overdue) {
+            self.ask_unless_flying(slot, now, step);
+        }
+    }
+
+    fn ask_unless_flying(&mut self, slot: Slot, now: i64, step: &mut Step) {
+        let row = self.table.row(slot);
+        if row.flight.is_some() {
+            self.timers.set(now + MINUTE, Timer::Ask(slot, row.since));
+        } else {
+            self.ask(slot, step);
+        }
+    }
+
+    /// The answer to a question about a machine.
+    pub(crate) fn take_told(
+        &mut self,
+        slot: Slot,
+        machine: Option<Result<Told, BadRecord>>,
+        now: i64,
+        step: &mut Step,
+    ) {
+        let Some(row) = self.table.get_mut(slot) else { return };
+        if row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know()) {
+            // A move was begun meanwhile; its answer is newer than this one.
+            row.missed = true;
+            return;
+        }
+        row.touched = now;
+        let since = row.since;
+        match machine {
+            Some(Ok(told)) if told.machine.id == row.machine.id => {
+                self.adopt(slot, told.machine, 0, now, step)
+            }
+            Some(Ok(_)) | None => {}
+            Some(Err(bad)) => {
+                let provider = row.provider;
+                self.refuse(provider, &bad, step);
+            }
+        }
+        self.still_unwell(slot, since, now, step);
+    }
+
+    /// After a question: counts the try if nothing has changed for the better.
+    fn still_unwell(&mut self, slot: Slot, since: i64, now: i64, step: &mut Step) {
+        let most = self.config.patience.failed_tries;
+        let Some(row) = self.table.get_mut(slot) else { return };
+        if row.since != since {
+            return;
+        }
+        match row.care {
+            Care::Failed { tries } if tries + 1 >= most => {
+                row.care = Care::Quarantined;
+                self.tally.quarantined += 1;
+                let text = format!(
+                    "machine {} is still Failed after {most} questions ({}); it is quarantined until its provider says \
+                     otherwise",
+                    row.machine.id, row.machine.last_error
+                );
+                Self::say(step, Urgency::Alarm, "quarantined", text);
+                self.remember(slot, step);
+            }
+            Care::Failed { tries } => {
+                row.care = Care::Failed { tries: tries + 1 };
+                let wait = self.config.patience.failed_wait(tries + 1);
+                self.timers.set(now + wait, Timer::Ask(slot, since));
+                self.remember(slot, step);
+            }
+            Care::Overdue => self.timers.set(now + MINUTE, Timer::Ask(slot, since)),
+            _ => {}
+        }
+    }
+
+    /// A question about a machine was not answered.
+    pub(crate) fn ask_failed(&mut self, slot: Slot, error: &CallError, now: i64, step: &mut Step) {
+        let Some(row) = self.table.get_mut(slot) else { return };
+        match error.kind {
+            CallErrorKind::NotFound if row.flight.is_none() => {
+                self.lose(slot, "is unknown to its provider", now, step);
+            }
+            CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
+                // No answer says nothing about the machine: ask again without counting.
+                row.missed = true;
+                row.content = 0;
+                let since = row.since;
+                if row.care == Care::Fine {
+                    let provider = row.provider;
+                    // Whatever was missed will be in the next full listing.
+                    self.providers[provider.0 as usize].full_listed_unix_nanos = None;
+                } else {
+                    self.timers.set(now + self.config.patience.retry_most, Timer::Ask(slot, since));
+                }
+            }
+            _ => {
+                let since = row.since;
+                self.still_unwell(slot, since, now, step);
+            }
+        }
+    }
+
+    /// Leaves a machine alone for a while after a move that did not succeed.
+    pub(crate) fn cool(&mut self, slot: Slot, now: i64, step: &mut Step) {
+        let patience = self.config.patience;
+        let Some(row) = self.table.get_mut(slot) else { return };
+        if !matches!(
+            row.machine.state,
+            MachineState::Speculative | MachineState::Idle | MachineState::Configured
+        ) {
+            return;
+        }
+        row.refusals += 1;
+        let wait = (patience.retry_most << (row.refusals - 1).min(8)).min(30 * MINUTE);
+        let until = now + wait;
+        row.care = Care::Cooling { until_unix_nanos: until };
+        self.timers.set(until, Timer::Cooled(slot, until));
+        self.remember(slot, step);
+        self.show(slot);
+    }
+
+    /// A machine may be used again.
+    pub(crate) fn cooled(&mut self, slot: Slot, until: i64) {
+        let Some(row) = self.table.get_mut(slot) else { return };
+        if matches!(row.care, Care::Cooling { until_unix_nanos } if until_unix_nanos == until) {
+            row.care = Care::Fine;
+            self.show(slot);
+        }
+    }
+
+    /// Somebody with a newer token drives this machine: hands off.
+    pub(crate) fn fence(&mut self, slot: Slot, error: &CallError, step: &mut Step) {
+        self.tally.fenced += 1;
+        let Some(row) = self.table.get_mut(slot) else { return };
+        row.care = Care::Fenced;
+        let text = format!(
+            "machine {}: {error}; another life of shard {} drives it, so this one (epoch {}) does nothing more with \
+             it. If no other process should be running under this name, find and stop it; then restart this one",
+            row.machine.id, self.config.shard_id, self.config.epoch
+        );
+        Self::say(step, Urgency::Alarm, "fenced", text);
+        self.remember(slot, step);
+        self.show(slot);
+    }
+
+    /// A call failed.
+    pub(crate) fn take_failure(
+        &mut self,
+        call: crate::event::CallId,
+        error: &CallError,
+        now: i64,
+        step: &mut Step,
+    ) {
+        match self.open.remove(&call) {
+            None => self.tally.late_answers += 1,
+            Some(Open::List(provider)) => self.list_failed(provider, error, now, step),
+            Some(Open::Ask(slot)) => {
+                if self.is_asking(slot, call) {
+                    self.refused_and_silent(slot, now, step);
+                } else {
+                    self.ask_failed(slot, error, now, step);
+                }
+            }
+            Some(Open::Move(slot, flight)) => self.move_failed(slot, flight, error, now, step),
+        }
+    }
+
+    /// A call was answered.
+    pub(crate) fn take_answer(
+        &mut self,
+        call: crate::event::CallId,
+        machine: Option<Result<Told, BadRecord>>,
+        now: i64,
+        step: &mut Step,
+    ) {
+        match self.open.remove(&call) {
+            None | Some(Open::List(_)) => self.tally.late_answers += 1,
+            Some(Open::Ask(slot)) => {
+                if self.is_asking(slot, call) {
+                    self.refused_and_told(slot, machine, now, step);
+                } else {
+                    self.take_told(slot, machine, now, step);
+                }
+            }
+            Some(Open::Move(slot, flight)) => self.move_answered(slot, flight, machine, now, step),
+        }
+    }
+}

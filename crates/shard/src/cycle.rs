@@ -1,0 +1,265 @@
+//! The cycle: what is known is decided on, and what is decided is begun.
+//!
+//! Reconciling is not a step of it: providers and operators are taken in as they speak, and a cycle looks at what is
+//! known when it begins. It never touches a socket; everything it wants said or done is an effect.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_engine::{Action, ActionKind, Decision};
+
+use crate::effect::{Effect, Step};
+use crate::memory::Fact;
+use crate::pauses;
+use crate::shard::Shard;
+use crate::tally::Tally;
+use crate::tape::{CycleRecord, Fate, Input, Ordered, Reasons};
+
+/// How many actions of each kind are recorded with rule and runner-up; those of the others follow from a replay.
+const EXPLAINED_PER_KIND: usize = 8;
+/// How many cycles are kept at hand.
+const RECENT: usize = 256;
+
+/// The parts of a cycle, for whoever measures them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Gangs that cannot be assembled were parked.
+    Park,
+    /// A step of the engine.
+    Engine(bigfleet_engine::Step),
+    /// Rails were applied and actions begun.
+    Execute,
+    /// Shortfalls and stuck gangs were written down.
+    Account,
+    /// Clusters were told what there is to have.
+    Hint,
+    /// The cycle was recorded.
+    Record,
+}
+
+impl Phase {
+    /// A short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Park => "park",
+            Self::Engine(step) => step.name(),
+            Self::Execute => "execute",
+            Self::Account => "account",
+            Self::Hint => "hint",
+            Self::Record => "record",
+        }
+    }
+}
+
+impl Shard {
+    /// Runs one cycle.
+    pub(crate) fn run_cycle(&mut self, now: i64, step: &mut Step, probe: &mut dyn FnMut(Phase)) {
+        let mut reasons = std::mem::take(&mut self.news);
+        reasons.tick = reasons == Reasons::default();
+        self.cycle += 1;
+        self.last_cycle = Some(now);
+        self.count_reasons(reasons);
+
+        // 1. Park gangs that cannot be assembled.
+        let parked = self.parking.stamp(&mut self.engine, self.cycle);
+        self.tape.extend(parked);
+        probe(Phase::Park);
+
+        // 2. Decide: normalise, assign, preempt, reclaim and release.
+        let options = self.options();
+        let decision = self.engine.cycle_probed(&options, now, &mut |step| probe(Phase::Engine(step)));
+        let same = self.decision.as_ref().is_some_and(|last| Arc::ptr_eq(last, &decision));
+        self.tally.quiet_cycles += u64::from(same);
+        self.decision = Some(decision.clone());
+
+        // 3. Explain while the engine still shows what it decided on, then apply the rails and begin.
+        let why = self.explain(&decision, same);
+        let inputs = std::mem::take(&mut self.tape);
+        let full = (self.wants_full && self.config.record).then(|| self.whole_input());
+        let fates = self.execute(&decision, now, step);
+        probe(Phase::Execute);
+
+        // 4. Write down who is short, and since when.
+        if !same {
+            self.ledger.take(&self.engine, self.cycle, now, step);
+            let cleared = self.parking.look(&mut self.engine, self.cycle);
+            self.tape.extend(cleared);
+        }
+        probe(Phase::Account);
+
+        // 5. Tell clusters what there is to have.
+        self.hint(now, step);
+        probe(Phase::Hint);
+
+        // 6. Record it, if it changed anything.
+        let begun = fates.contains(&Fate::Begun);
+        if begun || !inputs.is_empty() || !same {
+            step.facts.push(Fact::Cycle(self.cycle));
+            let actions = decision.actions.iter().zip(fates).zip(why);
+            let actions = actions.map(|((action, fate), why)| Ordered { action: action.clone(), fate, why });
+            let record = Arc::new(CycleRecord {
+                cycle: self.cycle,
+                epoch: self.config.epoch,
+                now_unix_nanos: now,
+                reasons,
+                inputs: if full.is_some() { Vec::new() } else { inputs },
+                full: full.map(Arc::new),
+                options,
+                actions: actions.collect(),
+                usd_per_hour: self.money.spend().usd_per_hour(),
+                short_needs: self.ledger.len() as u32,
+            });
+            self.keep(record, step);
+        }
+        probe(Phase::Record);
+    }
+
+    fn count_reasons(&mut self, reasons: Reasons) {
+        self.tally.cycles += 1;
+        let all = [
+            (reasons.tick, "tick"),
+            (reasons.demand, "demand"),
+            (reasons.supply, "supply"),
+            (reasons.command, "command"),
+            (reasons.leftover, "leftover"),
+        ];
+        for (_, name) in all.into_iter().filter(|(is, _)| *is) {
+            Tally::bump(&mut self.tally.cycle_reasons, name);
+        }
+    }
+
+    /// Rule and runner-up of the first actions of each kind.
+    fn explain(&self, decision: &Decision, same: bool) -> Vec<Option<bigfleet_engine::ActionExplanation>> {
+        if same || !self.config.record {
+            return vec![None; decision.actions.len()];
+        }
+        let options = self.options();
+        let mut explained: BTreeMap<ActionKind, usize> = BTreeMap::new();
+        let explain = |action: &Action| {
+            let count = explained.entry(action.kind).or_default();
+            *count += 1;
+            (*count <= EXPLAINED_PER_KIND).then(|| self.engine.explain_action(action, &options)).flatten()
+        };
+        decision.actions.iter().map(explain).collect()
+    }
+
+    /// Applies the rails and begins what they let through: preemptions first, reclaims last.
+    fn execute(&mut self, decision: &Decision, now: i64, step: &mut Step) -> Vec<Fate> {
+        let mut order: Vec<usize> = (0..decision.actions.len()).collect();
+        order.sort_by_key(|index| match decision.actions[*index].kind {
+            ActionKind::Preempt => 0,
+            ActionKind::Bootstrap | ActionKind::Provision => 1,
+            ActionKind::Delete => 2,
+            ActionKind::Reclaim => 3,
+        });
+        let mut fates = vec![Fate::Busy; decision.actions.len()];
+        let mut begun = 0;
+        let mut reclaimed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        for index in order {
+            let action = &decision.actions[index];
+            let fate = self.rail(action, begun, &reclaimed, now);
+            let fate = fate.unwrap_or_else(|| self.begin(action, now, step));
+            if fate == Fate::Begun {
+                begun += usize::from(action.kind != ActionKind::Preempt);
+                if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
+                    *reclaimed.entry(cluster.clone()).or_default() += 1;
+                }
+            }
+            fates[index] = fate;
+            Tally::bump(&mut self.tally.actions, (action.kind, fate));
+        }
+        for (name, count) in reclaimed {
+            self.note_reclaims(name, count, now, step);
+        }
+        // What the bounds left over is wanted as much as what they let through.
+        self.news.leftover |= fates.iter().any(|fate| matches!(fate, Fate::OverBound | Fate::NoPlace));
+        fates
+    }
+
+    /// The rail that holds an action back, if one does.
+    fn rail(
+        &self,
+        action: &Action,
+        begun: usize,
+        reclaimed: &BTreeMap<Arc<str>, u32>,
+        now: i64,
+    ) -> Option<Fate> {
+        let rails = &self.config.rails;
+        if rails.dry_run {
+            return Some(Fate::DryRun);
+        }
+        if let Some(fate) = pauses::fate(&self.pauses, now, action) {
+            return Some(fate);
+        }
+        if matches!(action.kind, ActionKind::Reclaim | ActionKind::Delete) {
+            let row = self.table.find(&action.machine).map(|slot| self.table.row(slot));
+            if row.is_none_or(|row| !self.is_fresh(row.provider, now)) {
+                return Some(Fate::StaleInventory);
+            }
+        }
+        if let Some(demand) = &action.need {
+            // A machine nobody could bind is not bought, and nobody is drained for it.
+            let cluster = self.clusters.get(&demand.need.cluster);
+            if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {
+                return Some(Fate::OperatorBackoff);
+            }
+        }
+        if action.kind == ActionKind::Reclaim && self.is_capped(action, reclaimed, now) {
+            return Some(Fate::Capped);
+        }
+        let bound = rails.max_actions_per_cycle;
+        (action.kind != ActionKind::Preempt && bound > 0 && begun >= bound).then_some(Fate::OverBound)
+    }
+
+    /// Whether a cluster has lost enough machines for this cycle, or for this window.
+    fn is_capped(&self, action: &Action, reclaimed: &BTreeMap<Arc<str>, u32>, now: i64) -> bool {
+        let Some((name, cluster)) =
+            action.cluster.as_ref().and_then(|name| self.clusters.get_key_value(name))
+        else {
+            return true;
+        };
+        let now_taken = reclaimed.get(name).copied().unwrap_or(0);
+        let since = now - self.config.rails.reclaim_window;
+        // A clock that was set back must not open the window early.
+        let lately: u32 = cluster.reclaims.iter().filter(|(at, _)| *at > since).map(|(_, count)| count).sum();
+        // Those taken in this cycle are no longer Configured; the share is of what the cycle began with.
+        let had = cluster.configured + now_taken as usize;
+        let most = ((self.config.rails.reclaim_fraction * had as f64).floor() as u32).max(1);
+        now_taken + lately >= most
+    }
+
+    fn note_reclaims(&mut self, name: Arc<str>, count: u32, now: i64, step: &mut Step) {
+        let since = now - self.config.rails.reclaim_window;
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        cluster.reclaims.retain(|(at, _)| *at > since);
+        cluster.reclaims.push((now, count));
+        step.facts.push(Fact::Reclaims(name, Some(cluster.reclaims.clone())));
+    }
+
+    /// Everything the engine knows, as inputs.
+    fn whole_input(&mut self) -> Vec<Input> {
+        self.wants_full = false;
+        let machines = self.table.iter().filter(|(_, row)| row.shown);
+        let machines = machines.map(|(_, row)| Input::Observe(row.machine.clone()));
+        let demand = self.clusters.iter().filter(|(_, cluster)| !cluster.demand.is_empty());
+        let demand = demand.map(|(name, cluster)| Input::Replace {
+            cluster: name.clone(),
+            needs: cluster.demand.clone(),
+            at_unix_nanos: cluster.changed_unix_nanos,
+        });
+        let parked = self.parking.parked().map(|key| Input::Park { key: key.clone(), parked: true });
+        machines.chain(demand).chain(parked).collect()
+    }
+
+    fn keep(&mut self, record: Arc<CycleRecord>, step: &mut Step) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        // Inputs would keep whole fleets alive; those who page back want decisions.
+        let brief = CycleRecord { inputs: Vec::new(), full: None, ..CycleRecord::clone(&record) };
+        self.recent.push_back(Arc::new(brief));
+        if self.config.record {
+            step.effects.push(Effect::Record(record));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Hints: each cluster is told what there is to have for its profiles.
+//!
+//! A few needs are looked at in every cycle, in turn, so that the cost does not follow the size of the demand; only what
+//! changed is sent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_model::need::NeedKey;
+
+use crate::effect::{Available, Confidence, Effect, Frame, Step};
+use crate::shard::Shard;
+
+/// Where the round stands, and what was said last.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// The need that was looked at last.
+    last: Option<NeedKey>,
+    /// By cluster and fingerprint: what was said last.
+    said: BTreeMap<Arc<str>, BTreeMap<Arc<str>, (u32, Confidence, u64)>>,
+}
+
+impl Hints {
+    /// A cluster has a new operator, which knows nothing.
+    pub(crate) fn forget(&mut self, cluster: &str) {
+        self.said.remove(cluster);
+    }
+}
+
+impl Shard {
+    /// Looks at the next few needs.
+    pub(crate) fn hint(&mut self, now: i64, step: &mut Step) {
+        for key in self.next_hints() {
+            self.hint_about(&key, now, step);
+            self.hints.last = Some(key);
+        }
+    }
+
+    /// The needs whose turn it is: those of connected clusters after the one looked at last, round and round.
+    fn next_hints(&self) -> Vec<NeedKey> {
+        let connected = self.clusters.iter().filter(|(_, cluster)| cluster.session.is_some());
+        let keys = |from: Option<&NeedKey>| {
+            let after = from.cloned();
+            let start = after.as_ref().map(|key| key.cluster.clone());
+            let in_turn = self.clusters.range::<str, _>((
+                start.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included),
+                std::ops::Bound::Unbounded,
+            ));
+            let needs = in_turn
+                .filter(|(_, cluster)| cluster.session.is_some())
+                .flat_map(|(_, cluster)| cluster.demand.iter().map(bigfleet_model::need::Need::key));
+            let most = self.config.limits.hints_per_cycle;
+            needs.filter(|key| after.as_ref().is_none_or(|after| key > after)).take(most).collect::<Vec<_>>()
+        };
+        if connected.count() == 0 {
+            return Vec::new();
+        }
+        let next = keys(self.hints.last.as_ref());
+        if next.is_empty() { keys(None) } else { next }
+    }
+
+    fn hint_about(&mut self, key: &NeedKey, now: i64, step: &mut Step) {
+        let Some(cluster) = self.clusters.get(&key.cluster) else { return };
+        let Some(session) = cluster.session else { return };
+        let need = cluster
+            .demand
+            .iter()
+            .find(|need| need.profile.fingerprint() == &*key.fingerprint && need.group == key.group);
+        let (Some(need), Some(free)) = (need, self.engine.available(key)) else { return };
+        let count = u32::try_from(free.idle + free.speculative).unwrap_or(u32::MAX);
+        let cheapest = free.cheapest.as_ref().and_then(|(price, id)| {
+            let row = self.table.row(self.table.find(id)?);
+            Some((*price, row.machine.provides().clone(), self.is_fresh(row.provider, now)))
+        });
+        let confidence = match &cheapest {
+            None => Confidence::None,
+            Some((_, _, false)) => Confidence::Low,
+            Some(_) if free.idle > 0 => Confidence::High,
+            // Quota that would not even hold one unit twice over is soon gone.
+            Some(_) if count < 2 => Confidence::Low,
+            Some(_) => Confidence::Medium,
+        };
+        let (price, resources) = cheapest.map(|(price, resources, _)| (price, resources)).unwrap_or_default();
+        let saying = (count, confidence, price.to_bits());
+        let said = self.hints.said.entry(key.cluster.clone()).or_default();
+        if said.insert(key.fingerprint.clone(), saying) == Some(saying) {
+            return;
+        }
+        let hint = Available {
+            fingerprint: key.fingerprint.clone(),
+            requirements: need.profile.requirements().into(),
+            resources,
+            count,
+            confidence,
+            usd_per_hour: price,
+        };
+        step.effects.push(Effect::Send { session, frame: Frame::Available(hint) });
+    }
+}

@@ -1,0 +1,209 @@
+//! Roll-ups: a cluster's whole demand, taken, held or refused as a whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_model::need::{Need, aggregate};
+use bigfleet_model::text::Quoted;
+
+use crate::effect::{Effect, Frame, Reception, Step, Urgency};
+use crate::event::{Rollup, SessionId};
+use crate::guard;
+use crate::memory::{Fact, HeldRollup};
+use crate::shard::Shard;
+use crate::tally::Tally;
+use crate::tape::Input;
+
+impl Shard {
+    /// Takes up what was accepted in a life before. Reclaims stay shut until the cluster has reported in this one.
+    pub(crate) fn recall_demand(
+        &mut self,
+        demand: BTreeMap<Arc<str>, Arc<[Need]>>,
+        held: BTreeMap<Arc<str>, HeldRollup>,
+        reclaims: BTreeMap<Arc<str>, Vec<(i64, u32)>>,
+        now: i64,
+    ) {
+        for (name, rows) in demand {
+            self.replace(&name, rows, now);
+        }
+        for (name, held) in held {
+            self.clusters.entry(name).or_default().held = Some(held);
+        }
+        for (name, times) in reclaims {
+            self.clusters.entry(name).or_default().reclaims = times;
+        }
+    }
+
+    /// A roll-up came.
+    pub(crate) fn take_rollup(
+        &mut self,
+        session: SessionId,
+        rollup: Result<Rollup, String>,
+        now: i64,
+        step: &mut Step,
+    ) {
+        let Some(name) = self.sessions.get(&session).cloned() else { return };
+        let reception = match rollup {
+            Err(why) => Reception::Refused { why },
+            Ok(rollup) => self.consider(&name, session, rollup, now, step),
+        };
+        self.answer_rollup(&name, session, reception, step);
+    }
+
+    /// A roll-up came that says what the last one on this connection said.
+    pub(crate) fn take_rollup_again(&mut self, session: SessionId, now: i64, step: &mut Step) {
+        let Some(name) = self.sessions.get(&session).cloned() else { return };
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        let pending = cluster.pending.take_if(|(from, _)| *from == session);
+        let reception = match pending {
+            Some((_, rollup)) => {
+                // Put back so that the guard sees the same connection.
+                cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
+                self.consider(&name, session, rollup, now, step)
+            }
+            None => {
+                self.has_reported(&name, now);
+                Reception::Accepted
+            }
+        };
+        self.answer_rollup(&name, session, reception, step);
+    }
+
+    fn answer_rollup(&mut self, name: &str, session: SessionId, reception: Reception, step: &mut Step) {
+        let (code, notice) = match &reception {
+            Reception::Accepted => ("accepted", None),
+            Reception::Held { seen, of, why } => (
+                "held",
+                Some(format!(
+                    "cluster {name}: roll-up held, {seen} of {of}: {why}; its demand before stays until {of} reports \
+                     agree"
+                )),
+            ),
+            Reception::Refused { why } => {
+                ("refused", Some(format!("cluster {name}: roll-up refused: {why}; its demand before stays")))
+            }
+        };
+        Tally::bump(&mut self.tally.rollups, code);
+        if let Some(text) = notice {
+            Self::say(
+                step,
+                Urgency::Warning,
+                if code == "held" { "rollup_held" } else { "rollup_refused" },
+                text,
+            );
+        }
+        step.effects.push(Effect::Send { session, frame: Frame::RollupAck(reception) });
+    }
+
+    /// Decides about a roll-up that could be read.
+    fn consider(
+        &mut self,
+        name: &Arc<str>,
+        session: SessionId,
+        rollup: Rollup,
+        now: i64,
+        step: &mut Step,
+    ) -> Reception {
+        if rollup.cluster != *name {
+            let why = format!(
+                "it is of cluster {} and came over the connection of {}; a cluster may only report its own demand",
+                Quoted(&rollup.cluster),
+                Quoted(name)
+            );
+            return Reception::Refused { why };
+        }
+        for (number, need) in rollup.needs.iter().enumerate() {
+            if let Err(error) = need.profile.validate() {
+                return Reception::Refused { why: format!("row {number}: {error}") };
+            }
+        }
+        let reported = aggregate(rollup.needs.iter().cloned());
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        if let Some(why) = guard::suspicion(&self.config.guard, &cluster.demand, &reported) {
+            let before = cluster.pending.as_ref().map(|(from, _)| *from);
+            let same = guard::is_same_session(before, session);
+            let (held, believed) = guard::confirm(&self.config.guard, cluster.held.as_ref(), same, now);
+            if !believed {
+                let (seen, of) = (held.seen, self.config.guard.confirmations);
+                if cluster.held.as_ref() != Some(&held) {
+                    step.facts.push(Fact::Held(name.clone(), Some(held.clone())));
+                }
+                cluster.held = Some(held);
+                cluster.pending = Some((session, rollup));
+                // The operator did report: what was accepted may be reclaimed by, and that has not shrunk.
+                self.has_reported(name, now);
+                return Reception::Held { seen, of, why };
+            }
+        }
+        if cluster.held.take().is_some() {
+            step.facts.push(Fact::Held(name.clone(), None));
+        }
+        cluster.pending = None;
+        self.accept(name, reported, now, step);
+        self.has_reported(name, now);
+        Reception::Accepted
+    }
+
+    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen.
+    fn accept(&mut self, name: &Arc<str>, mut reported: Vec<Need>, now: i64, step: &mut Step) {
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        let before = &cluster.demand;
+        // Both are in key order.
+        let mut old = before.iter().peekable();
+        let mut same = before.len() == reported.len();
+        for need in &mut reported {
+            let key = |need: &Need| (need.profile.fingerprint().to_owned(), need.group.clone());
+            let mine = key(need);
+            while old.next_if(|row| key(row) < mine).is_some() {}
+            match old.next_if(|row| key(row) == mine) {
+                Some(row) => {
+                    same &= row.aggregate == need.aggregate && row.min_unit == need.min_unit;
+                    need.first_seen_unix_nanos = row.first_seen_unix_nanos;
+                    need.profile = row.profile.clone();
+                    need.group = row.group.clone();
+                }
+                None => {
+                    same = false;
+                    need.first_seen_unix_nanos = now;
+                }
+            }
+            need.cluster = name.clone();
+            need.parked = false;
+        }
+        if same {
+            return;
+        }
+        cluster.changed_unix_nanos = now;
+        let rows: Arc<[Need]> = reported.into();
+        step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then(|| rows.clone())));
+        self.replace(name, rows, now);
+        self.news.demand = true;
+    }
+
+    /// Puts rows before the engine.
+    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) {
+        let mut stamped = rows.to_vec();
+        for need in stamped.iter_mut().filter(|need| need.profile.same().is_some()) {
+            need.parked = self.parking.is_parked(&need.key());
+        }
+        let needs: Arc<[Need]> = stamped.clone().into();
+        if let Err(error) = self.engine.replace(name, stamped, now) {
+            // Rows were checked when they came in; those from disk passed then.
+            debug_assert!(false, "{error}");
+            return;
+        }
+        self.clusters.entry(name.clone()).or_default().demand = rows;
+        self.tape.push(Input::Replace { cluster: name.clone(), needs, at_unix_nanos: now });
+    }
+
+    /// Opens the gate: this cluster has spoken, so things may be taken from it.
+    fn has_reported(&mut self, name: &Arc<str>, now: i64) {
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        let first = !cluster.has_reported();
+        cluster.reported_unix_nanos = now;
+        if first {
+            Arc::make_mut(&mut self.ready).insert(name.clone());
+            self.news.demand = true;
+        }
+    }
+}

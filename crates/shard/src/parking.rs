@@ -1,0 +1,97 @@
+//! Parking: a gang that cannot be assembled stops trying for a while.
+//!
+//! A gang unsatisfied for eight cycles in a row, with nothing acquired and no domain that covers it, is parked: it keeps
+//! what it has and acquires nothing. Every 32nd cycle it may try again; progress clears it.
+
+use std::collections::BTreeMap;
+
+use bigfleet_engine::Fleet;
+use bigfleet_model::need::NeedKey;
+
+use crate::tape::Input;
+
+/// Cycles in a row after which a gang is parked.
+pub const PARK_AFTER_CYCLES: u64 = 8;
+/// A parked gang may try in one cycle of so many.
+pub const TRY_EVERY_CYCLES: u64 = 32;
+
+/// A gang that makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The first cycle it made none in.
+    pub since_cycle: u64,
+    /// The cycle it was parked in, if it is.
+    pub parked_cycle: Option<u64>,
+}
+
+/// All gangs that make no progress.
+#[derive(Debug, Default)]
+pub(crate) struct Parking {
+    stuck: BTreeMap<NeedKey, Stuck>,
+    /// Those the engine has as parked right now.
+    stamped: BTreeMap<NeedKey, ()>,
+}
+
+impl Parking {
+    /// Stamps before the phases of a cycle. The changes, for the tape.
+    pub(crate) fn stamp(&mut self, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
+        let mut changes = Vec::new();
+        for (key, stuck) in &mut self.stuck {
+            if stuck.parked_cycle.is_none() && cycle - stuck.since_cycle >= PARK_AFTER_CYCLES {
+                stuck.parked_cycle = Some(cycle);
+            }
+            let parked =
+                stuck.parked_cycle.is_some_and(|at| cycle == at || (cycle - at) % TRY_EVERY_CYCLES != 0);
+            if parked != self.stamped.contains_key(key) {
+                engine.set_parked(key, parked);
+                changes.push(Input::Park { key: key.clone(), parked });
+                if parked {
+                    self.stamped.insert(key.clone(), ());
+                } else {
+                    self.stamped.remove(key);
+                }
+            }
+        }
+        changes
+    }
+
+    /// Looks at what came of a cycle that changed something.
+    pub(crate) fn look(&mut self, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
+        let mut before = std::mem::take(&mut self.stuck);
+        for short in engine.short_needs() {
+            let need = &short.demand.need;
+            if need.profile.same().is_none() || short.acquired > 0 || short.domain_covers == Some(true) {
+                continue;
+            }
+            let key = need.key();
+            let stuck = before.remove(&key).unwrap_or(Stuck { since_cycle: cycle, parked_cycle: None });
+            self.stuck.insert(key, stuck);
+        }
+        // Progress, or the need is gone.
+        let mut changes = Vec::new();
+        for key in before.into_keys() {
+            if self.stamped.remove(&key).is_some() {
+                engine.set_parked(&key, false);
+                changes.push(Input::Park { key, parked: false });
+            }
+        }
+        changes
+    }
+
+    pub(crate) fn is_parked(&self, key: &NeedKey) -> bool {
+        self.stamped.contains_key(key)
+    }
+
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &NeedKey> {
+        self.stamped.keys()
+    }
+
+    pub(crate) fn get(&self, key: &NeedKey) -> Option<&Stuck> {
+        self.stuck.get(key)
+    }
+
+    /// Whether a gang will be stamped otherwise in the next cycle than it is now, so that the cycle is not quiet.
+    pub(crate) fn len(&self) -> usize {
+        self.stuck.len()
+    }
+}

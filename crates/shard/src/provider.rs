@@ -1,0 +1,76 @@
+//! What a shard knows of one provider: how fresh its listing is and how it has been doing.
+
+use std::sync::Arc;
+
+use crate::event::CallId;
+
+/// One provider.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// Its name.
+    pub name: Arc<str>,
+    /// When its last believed listing was begun; `None` for never in this life.
+    pub listed_unix_nanos: Option<i64>,
+    /// When its last believed full listing was begun.
+    pub full_listed_unix_nanos: Option<i64>,
+    /// How many machines it has that are ours.
+    pub machines: usize,
+    /// Listings that failed in a row.
+    pub failures: u32,
+    /// What it last said when one failed.
+    pub last_error: Box<str>,
+    /// A listing that lost too much to be believed at once.
+    pub held: Option<HeldListing>,
+    /// Whether it takes machines back.
+    pub supports_delete: bool,
+    /// Whether it advances revisions, so that only changes need to be listed.
+    pub has_revisions: bool,
+    pub(crate) revision: Arc<[u8]>,
+    pub(crate) listing: Option<Listing>,
+    pub(crate) generation: u32,
+}
+
+/// A listing that waits to be confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldListing {
+    /// When the first like it came.
+    pub first_unix_nanos: i64,
+    /// When the last that counted came.
+    pub last_unix_nanos: i64,
+    /// How many agree so far.
+    pub seen: u32,
+    /// How many machines the last one lost.
+    pub missing: usize,
+}
+
+/// A listing under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listing {
+    pub(crate) call: CallId,
+    pub(crate) begun: i64,
+    pub(crate) full: bool,
+}
+
+impl Provider {
+    pub(crate) fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            listed_unix_nanos: None,
+            full_listed_unix_nanos: None,
+            machines: 0,
+            failures: 0,
+            last_error: "".into(),
+            held: None,
+            supports_delete: true,
+            has_revisions: false,
+            revision: Arc::from([]),
+            listing: None,
+            generation: 0,
+        }
+    }
+
+    /// How old the listing is that we go by; `None` if there is none.
+    pub fn age_nanos(&self, now_unix_nanos: i64) -> Option<i64> {
+        self.listed_unix_nanos.map(|listed| now_unix_nanos.saturating_sub(listed).max(0))
+    }
+}

@@ -1,0 +1,238 @@
+//! The one place where a machine changes: everything kept about it follows from here.
+//!
+//! Counts, bills, the cluster's list, watchdogs, what is on disk, what the engine sees and what the cluster is told all
+//! hang on the machine's state. They are brought in line together or not at all.
+
+use std::sync::Arc;
+
+use bigfleet_engine::{ActionKind, Observed};
+use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::machine::{Machine, MachineState};
+
+use crate::config::MINUTE;
+use crate::effect::{Effect, Frame, Step, Urgency};
+use crate::memory::{Fact, LettingGo, MachineMemo};
+use crate::shard::Shard;
+use crate::table::{Care, Row, Slot};
+use crate::tally::Tally;
+use crate::tape::Input;
+use crate::timers::Timer;
+
+impl Shard {
+    /// Makes `machine` our view of the machine in `slot`. `said` is the state its provider last told.
+    pub(crate) fn put(
+        &mut self,
+        slot: Slot,
+        machine: Machine,
+        said: MachineState,
+        now: i64,
+        step: &mut Step,
+    ) {
+        let row = self.table.row_mut(slot);
+        row.told = said;
+        if *row.machine == machine {
+            self.settle(slot, now, step);
+            return;
+        }
+        let was = row.machine.clone();
+        let machine = Arc::new(machine);
+        let moved = was.state != machine.state || was.cluster != machine.cluster;
+        self.end_count(slot);
+        let row = self.table.row_mut(slot);
+        row.machine = machine.clone();
+        if moved {
+            row.since = now;
+            row.care = match (&row.care, machine.state) {
+                (Care::Fenced, _) => Care::Fenced,
+                (Care::Failed { tries }, MachineState::Failed) => Care::Failed { tries: *tries },
+                (_, MachineState::Failed) => Care::Failed { tries: 0 },
+                _ => Care::Fine,
+            };
+            if !was.state.is_transitional() && !machine.state.is_transitional()
+                || machine.state == MachineState::Configured
+            {
+                row.refusals = 0;
+            }
+        }
+        self.begin_count(slot);
+        if moved {
+            self.moved(&was, &machine, step);
+        }
+        self.tell_clusters(&was, &machine, step);
+        self.settle(slot, now, step);
+    }
+
+    /// Counts a move nobody ordered, and a bound machine that is no longer there.
+    fn moved(&mut self, was: &Machine, machine: &Machine, step: &mut Step) {
+        let served = matches!(was.state, MachineState::Configured | MachineState::Configuring);
+        let serves = machine.state.is_bound() && machine.cluster == was.cluster;
+        if was.id == machine.id && served && !serves {
+            let how = match machine.state {
+                MachineState::Failed => "failed",
+                MachineState::Idle => "unbound",
+                _ => "gone",
+            };
+            Tally::bump(&mut self.tally.lost, how);
+            let text = format!(
+                "machine {} of cluster {} is {} although nobody ordered it{}; the cluster's demand is met anew",
+                machine.id,
+                was.cluster,
+                machine.state,
+                if machine.last_error.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", machine.last_error)
+                },
+            );
+            Self::say(step, Urgency::Warning, "machine_lost", text);
+        }
+        if !was.state.may_order(machine.state) && was.cluster == machine.cluster {
+            self.tally.unsolicited += 1;
+        }
+    }
+
+    /// Adds a row to all counts.
+    pub(crate) fn begin_count(&mut self, slot: Slot) {
+        let row = self.table.row(slot);
+        let cluster = self.cluster_name(&row.machine);
+        self.money.count(&row.machine, cluster.as_ref(), 1);
+        if let Some(name) = cluster {
+            let cluster = self.clusters.entry(name).or_default();
+            cluster.bound.insert(slot);
+            cluster.configured += usize::from(row.machine.state == MachineState::Configured);
+        }
+    }
+
+    /// Takes a row out of all counts.
+    pub(crate) fn end_count(&mut self, slot: Slot) {
+        let row = self.table.row(slot);
+        let name = self.cluster_name(&row.machine);
+        self.money.count(&row.machine, name.as_ref(), -1);
+        if let Some(cluster) = name.and_then(|name| self.clusters.get_mut(&name)) {
+            cluster.bound.remove(&slot);
+            cluster.configured -= usize::from(row.machine.state == MachineState::Configured);
+        }
+    }
+
+    /// The cluster a machine is bound to, by the name everybody shares.
+    fn cluster_name(&self, machine: &Machine) -> Option<Arc<str>> {
+        if machine.cluster.is_empty() || !machine.state.is_bound() {
+            return None;
+        }
+        let known = self.clusters.get_key_value(&*machine.cluster).map(|(name, _)| name.clone());
+        Some(known.unwrap_or_else(|| Arc::from(&*machine.cluster)))
+    }
+
+    /// Brings watchdogs, disk and engine in line with a row.
+    pub(crate) fn settle(&mut self, slot: Slot, now: i64, step: &mut Step) {
+        let row = self.table.row_mut(slot);
+        let state = row.machine.state;
+        if let Some(limit) = self.config.patience.watch(state)
+            && row.care == Care::Fine
+        {
+            self.timers.set(row.since + limit, Timer::Watch(slot, row.since));
+        }
+        if let Care::Failed { tries } = row.care {
+            let wait = self.config.patience.failed_wait(tries);
+            self.timers.set(now + wait, Timer::Ask(slot, row.since));
+        }
+        self.remember(slot, step);
+        self.show(slot);
+    }
+
+    /// Writes down what must survive, if it changed.
+    pub(crate) fn remember(&mut self, slot: Slot, step: &mut Step) {
+        let row = self.table.row_mut(slot);
+        let memo = memo_of(row);
+        if memo.as_ref() != row.memo.as_deref() {
+            step.facts.push(Fact::Machine(row.machine.id.clone(), memo.clone()));
+            row.memo = memo.map(Box::new);
+        }
+    }
+
+    /// Lets the engine see a machine, or not.
+    pub(crate) fn show(&mut self, slot: Slot) {
+        let row = self.table.row_mut(slot);
+        if row.care.is_shown(row.machine.state) {
+            match self.engine.observe(&row.machine) {
+                Ok(Observed::Unchanged) => row.shown = true,
+                Ok(Observed::New | Observed::Changed) => {
+                    row.shown = true;
+                    self.news.supply = true;
+                    self.tape.push(Input::Observe(row.machine.clone()));
+                }
+                // Our own view breaks no invariant; a provider's was checked at the border.
+                Err(error) => debug_assert!(false, "{error}"),
+            }
+        } else if row.shown {
+            row.shown = false;
+            self.engine.remove(&row.machine.id);
+            self.tape.push(Input::Remove(row.machine.id.clone()));
+            self.news.supply = true;
+        }
+    }
+
+    /// Tells the cluster that has or had a machine what it is now.
+    fn tell_clusters(&self, was: &Machine, machine: &Arc<Machine>, step: &mut Step) {
+        if !machine.cluster.is_empty() {
+            self.tell_cluster(&machine.cluster, machine.clone(), step);
+        }
+        if was.cluster != machine.cluster && !was.cluster.is_empty() {
+            self.tell_cluster(&was.cluster, machine.clone(), step);
+        }
+    }
+
+    pub(crate) fn tell_cluster(&self, cluster: &str, machine: Arc<Machine>, step: &mut Step) {
+        if let Some(session) = self.clusters.get(cluster).and_then(|cluster| cluster.session) {
+            step.effects.push(Effect::Send { session, frame: Frame::Node(machine) });
+        }
+    }
+}
+
+/// What must survive a crash about a machine.
+fn memo_of(row: &Row) -> Option<MachineMemo> {
+    let machine = &row.machine;
+    let state = machine.state;
+    let rented = matches!(machine.capacity_type, CapacityType::OnDemand | CapacityType::Spot);
+    let letting_go = row.flight.as_ref().filter(|flight| {
+        matches!(flight.kind, ActionKind::Preempt | ActionKind::Reclaim) && state == MachineState::Draining
+    });
+    let memo = MachineMemo {
+        idle_since: machine.idle_since_unix_nanos.filter(|_| state == MachineState::Idle && rented),
+        creating_for: (state == MachineState::Creating && !machine.assigned.cluster.is_empty())
+            .then(|| machine.assigned.clone()),
+        draining_for: machine.draining_for.clone().filter(|_| state == MachineState::Draining),
+        letting_go: letting_go.map(|flight| LettingGo {
+            kind: flight.kind,
+            instruction: flight.instruction.0,
+            until_unix_nanos: flight.grace_until_unix_nanos,
+            preemptor_priority: flight.preemptor_priority,
+        }),
+        failed_tries: match row.care {
+            Care::Failed { tries } => tries,
+            Care::Quarantined => u32::MAX,
+            _ => 0,
+        },
+        since: state.is_transitional().then_some(row.since),
+    };
+    (!memo.is_empty()).then_some(memo)
+}
+
+impl crate::config::Patience {
+    /// How long a machine may stay in a state.
+    fn watch(&self, state: MachineState) -> Option<i64> {
+        match state {
+            MachineState::Creating => Some(self.creating),
+            MachineState::Configuring => Some(self.configuring),
+            // The longest grace comes first.
+            MachineState::Draining => Some(self.draining + 10 * MINUTE),
+            MachineState::Deleting => Some(self.deleting),
+            _ => None,
+        }
+    }
+
+    /// How long to wait before a failed machine is asked about again.
+    pub(crate) fn failed_wait(&self, tries: u32) -> i64 {
+        (self.retry_most << tries.min(8)).min(30 * MINUTE)
+    }
+}

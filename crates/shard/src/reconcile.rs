@@ -1,0 +1,366 @@
+//! Reconcile: providers are listed, and what they say is adopted.
+//!
+//! A provider's word always wins, with one exception in time: a listing that was begun before a machine's last answer
+//! knows less than that answer, and a listing of a machine whose call is under way may know more or less than we do.
+//! Such a record is passed over and the machine is asked about once the answer is there.
+
+use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::text::Quoted;
+
+use crate::config::SECOND;
+use crate::effect::{Effect, Step, Urgency};
+use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Report, Reports};
+use crate::flight::Stage;
+use crate::provider::{HeldListing, Listing};
+use crate::shard::{Open, Shard};
+use crate::table::{Care, Row, Slot};
+use crate::tally::Tally;
+use crate::timers::Timer;
+
+/// The longest wait after a listing that failed.
+const LIST_BACKOFF_MOST: i64 = 60 * SECOND;
+
+impl Shard {
+    /// Begins a listing.
+    pub(crate) fn list(&mut self, id: ProviderId, now: i64, step: &mut Step) {
+        let index = id.0 as usize;
+        if self.providers[index].listing.is_some() {
+            return;
+        }
+        let call = self.next_call(Open::List(id));
+        let settings = &self.config.providers[index];
+        let provider = &mut self.providers[index];
+        let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
+        let full = due || provider.revision.is_empty() || provider.held.is_some();
+        provider.generation = provider.generation.wrapping_add(1);
+        provider.listing = Some(Listing { call, begun: now, full });
+        let since = if full { [].into() } else { provider.revision.clone() };
+        let timeout_nanos = self.config.patience.list;
+        step.effects.push(Effect::List { call, provider: id, since, timeout_nanos });
+    }
+
+    /// Takes in a part of a listing.
+    pub(crate) fn take_listing(
+        &mut self,
+        call: CallId,
+        records: &dyn Reports,
+        end: Option<ListEnd>,
+        now: i64,
+        step: &mut Step,
+    ) {
+        let Some(Open::List(id)) = self.open.get(&call).copied() else {
+            self.tally.late_answers += 1;
+            return;
+        };
+        let listing = self.providers[id.0 as usize].listing.expect("an open listing is noted");
+        records.each(&mut |report| self.take_report(id, report, listing.begun, now, step));
+        if let Some(end) = end {
+            self.open.remove(&call);
+            self.end_listing(id, listing, end, now, step);
+        }
+    }
+
+    fn take_report(&mut self, id: ProviderId, report: &dyn Report, begun: i64, now: i64, step: &mut Step) {
+        let generation = self.providers[id.0 as usize].generation;
+        let content = report.content().max(1);
+        let Some(slot) = self.table.find(report.id()) else {
+            match report.read() {
+                Ok(told) => {
+                    self.tally.bad_stamps += told.bad_stamps as u64;
+                    self.meet(id, told.machine, content, now, step);
+                }
+                Err(bad) => self.refuse(id, &bad, step),
+            }
+            return;
+        };
+        let row = self.table.row_mut(slot);
+        if row.provider != id {
+            self.tally.claimed_twice += 1;
+            let (first, second) =
+                (&self.providers[row.provider.0 as usize].name, &self.providers[id.0 as usize].name);
+            let text = format!(
+                "machine {} is listed by provider {first} and by provider {second}; {first}'s word is taken, and one \
+                 of them must give it another id",
+                Quoted(report.id())
+            );
+            Self::say(step, Urgency::Warning, "claimed_twice", text);
+            return;
+        }
+        row.listing = generation;
+        if row.content == content {
+            return;
+        }
+        let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
+        if calling || row.touched >= begun {
+            row.content = 0;
+            row.missed = true;
+            if !calling {
+                self.ask(slot, step);
+            }
+            return;
+        }
+        match report.read() {
+            Ok(told) => {
+                self.tally.bad_stamps += told.bad_stamps as u64;
+                self.adopt(slot, told.machine, content, now, step);
+            }
+            Err(bad) => {
+                self.table.row_mut(slot).content = content;
+                self.refuse(id, &bad, step);
+            }
+        }
+    }
+
+    /// Counts a record that cannot be used. The last good one stays.
+    pub(crate) fn refuse(&mut self, id: ProviderId, bad: &BadRecord, step: &mut Step) {
+        Tally::bump(&mut self.tally.bad_records, bad.code);
+        let text = format!("provider {}: {}", self.providers[id.0 as usize].name, bad.text);
+        Self::say(step, Urgency::Warning, "bad_record", text);
+    }
+
+    /// The end of a listing: what a full one does not name is gone, if that can be believed.
+    fn end_listing(&mut self, id: ProviderId, listing: Listing, end: ListEnd, now: i64, step: &mut Step) {
+        let index = id.0 as usize;
+        self.providers[index].listing = None;
+        let believed = !listing.full || self.take_losses(id, listing.begun, now, step);
+        let settings = &self.config.providers[index];
+        self.timers.set(now + settings.list_every, Timer::List(id));
+        let provider = &mut self.providers[index];
+        provider.failures = 0;
+        if !believed {
+            Tally::bump(&mut self.tally.listings, "held");
+            return;
+        }
+        Tally::bump(&mut self.tally.listings, if listing.full { "full" } else { "changes" });
+        let first = provider.listed_unix_nanos.is_none();
+        provider.listed_unix_nanos = Some(listing.begun);
+        provider.has_revisions = !end.revision.is_empty();
+        provider.revision = end.revision;
+        provider.last_error = "".into();
+        if listing.full {
+            provider.full_listed_unix_nanos = Some(listing.begun);
+        }
+        if first {
+            self.news.supply = true;
+            self.forget_unlisted(step);
+        }
+    }
+
+    /// Removes what a full listing did not name, unless that is too much to be believed at once.
+    fn take_losses(&mut self, id: ProviderId, begun: i64, now: i64, step: &mut Step) -> bool {
+        let index = id.0 as usize;
+        let generation = self.providers[index].generation;
+        let is_gone = |row: &Row| {
+            let busy = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
+            row.provider == id && row.listing != generation && row.touched < begun && !busy
+        };
+        let gone: Vec<Slot> =
+            self.table.iter().filter(|(_, row)| is_gone(row)).map(|(slot, _)| slot).collect();
+        let known = self.providers[index].machines;
+        let guard = &self.config.guard;
+        let suspicious = known >= guard.supply_floor && gone.len() as f64 > guard.supply_drop * known as f64;
+        if suspicious {
+            let provider = &mut self.providers[index];
+            let missing = gone.len();
+            let held = match provider.held {
+                None => HeldListing { first_unix_nanos: now, last_unix_nanos: now, seen: 1, missing },
+                Some(held) if now - held.last_unix_nanos < guard.spacing => HeldListing { missing, ..held },
+                Some(held) => HeldListing { last_unix_nanos: now, seen: held.seen + 1, missing, ..held },
+            };
+            let believed = held.seen >= guard.confirmations;
+            let text = format!(
+                "provider {} no longer lists {missing} of its {known} machines; {}",
+                provider.name,
+                if believed {
+                    format!("{} listings agree, they are gone", held.seen)
+                } else {
+                    format!(
+                        "kept until {} listings agree, this is number {}; nothing is taken from it meanwhile",
+                        guard.confirmations, held.seen
+                    )
+                }
+            );
+            provider.held = (!believed).then_some(held);
+            Self::say(step, Urgency::Alarm, "listing_lost_machines", text);
+            if !believed {
+                return false;
+            }
+        }
+        self.providers[index].held = None;
+        for slot in gone {
+            self.lose(slot, "is gone from its provider's listing", now, step);
+        }
+        true
+    }
+
+    /// A listing failed.
+    pub(crate) fn list_failed(&mut self, id: ProviderId, error: &CallError, now: i64, step: &mut Step) {
+        Tally::bump(&mut self.tally.listings, "failed");
+        let provider = &mut self.providers[id.0 as usize];
+        provider.listing = None;
+        provider.failures = provider.failures.saturating_add(1);
+        provider.last_error = error.to_string().into();
+        let wait = (SECOND << provider.failures.min(6)).min(LIST_BACKOFF_MOST);
+        self.timers.set(now + wait, Timer::List(id));
+        if provider.failures == 1 {
+            let text = format!(
+                "provider {} could not be listed: {error}; trying again, and taking nothing away once its listing is \
+                 stale",
+                provider.name
+            );
+            Self::say(step, Urgency::Warning, "listing_failed", text);
+        }
+    }
+
+    /// Whether a provider's listing is fresh enough to take things away by.
+    pub(crate) fn is_fresh(&self, id: ProviderId, now: i64) -> bool {
+        let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
+        provider.held.is_none() && provider.age_nanos(now).is_some_and(|age| age <= settings.stale_after)
+    }
+
+    /// Whether a machine is in one of the domains this shard owns.
+    pub(crate) fn owns(&self, machine: &Machine) -> bool {
+        let domains = &self.config.domains;
+        domains.is_empty() || domains.iter().any(|(key, value)| machine.facts().value(key) == Some(&**value))
+    }
+
+    /// Asks a provider about one machine, off the books of flights.
+    pub(crate) fn ask(&mut self, slot: Slot, step: &mut Step) {
+        let call = self.next_call(Open::Ask(slot));
+        let row = self.table.row_mut(slot);
+        row.missed = false;
+        let request = crate::effect::Request::Get { machine: row.machine.id.clone() };
+        let timeout_nanos = self.config.patience.call;
+        step.effects.push(Effect::Call { call, provider: row.provider, request, sequence: 0, timeout_nanos });
+    }
+
+    /// Takes a provider's word about a machine we know.
+    pub(crate) fn adopt(&mut self, slot: Slot, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+        if !self.owns(&told) {
+            self.tally.foreign_records += 1;
+            self.lose(slot, "left the domains of this shard", now, step);
+            return;
+        }
+        let row = self.table.row(slot);
+        let said = told.state;
+        // An order the provider does not know of yet stays on top, as long as the machine is where it was.
+        let unaware = row.flight.as_ref().filter(|flight| !flight.stage.provider_may_know());
+        let stays = unaware.is_some_and(|flight| {
+            let at_home = flight.from != MachineState::Configured || told.cluster == row.machine.cluster;
+            told.state == flight.from && at_home
+        });
+        if stays {
+            told.state = row.machine.state;
+            told.cluster.clone_from(&row.machine.cluster);
+            told.assigned = row.machine.assigned.clone();
+            told.draining_for.clone_from(&row.machine.draining_for);
+        } else {
+            let was = &row.machine;
+            match told.state {
+                MachineState::Idle if self.providers[row.provider.0 as usize].supports_delete => {
+                    let since = was.idle_since_unix_nanos.filter(|_| was.state == MachineState::Idle);
+                    told.idle_since_unix_nanos = Some(since.unwrap_or(now));
+                }
+                MachineState::Creating if was.state == MachineState::Creating => {
+                    told.assigned = was.assigned.clone();
+                }
+                MachineState::Draining if was.state == MachineState::Draining => {
+                    told.draining_for.clone_from(&was.draining_for);
+                }
+                _ => {}
+            }
+            if row.flight.is_some() {
+                self.end_flight(slot, "overtaken", now, step);
+            }
+        }
+        self.table.row_mut(slot).content = content;
+        self.put(slot, told, said, now, step);
+    }
+
+    /// Takes a provider's word about a machine we have not met in this life.
+    fn meet(&mut self, id: ProviderId, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+        if !self.owns(&told) {
+            self.tally.foreign_records += 1;
+            return;
+        }
+        let memo = self.remembered.remove(&told.id);
+        let past = |at: i64| at.min(now);
+        let kept = memo.clone().unwrap_or_default();
+        let said = told.state;
+        match said {
+            MachineState::Idle => told.idle_since_unix_nanos = Some(kept.idle_since.map_or(now, past)),
+            MachineState::Creating => told.assigned = kept.creating_for.clone().unwrap_or_default(),
+            MachineState::Draining => told.draining_for.clone_from(&kept.draining_for),
+            _ => {}
+        }
+        let since = kept.since.filter(|_| said.is_transitional()).map_or(now, past);
+        let blank = Machine::new(told.id.clone(), said);
+        let generation = self.providers[id.0 as usize].generation;
+        self.providers[id.0 as usize].machines += 1;
+        let slot = self.table.insert(Row {
+            machine: blank.into(),
+            provider: id,
+            content,
+            listing: generation,
+            told: said,
+            since,
+            touched: i64::MIN,
+            missed: false,
+            care: match said {
+                MachineState::Failed => Care::Failed { tries: kept.failed_tries },
+                _ => Care::Fine,
+            },
+            refusals: 0,
+            flight: None,
+            memo: memo.map(Box::new),
+            shown: false,
+        });
+        self.begin_count(slot);
+        let goes = kept.letting_go.filter(|_| said == MachineState::Configured);
+        match goes {
+            None => self.put(slot, told, said, now, step),
+            Some(goes) => self.resume_drain(slot, told, &goes, kept.draining_for, now, step),
+        }
+    }
+
+    /// What is remembered of machines that nobody lists is worth nothing once all providers were heard.
+    fn forget_unlisted(&mut self, step: &mut Step) {
+        if self.providers.iter().all(|provider| provider.listed_unix_nanos.is_some()) {
+            let gone = std::mem::take(&mut self.remembered).into_keys();
+            step.facts.extend(gone.map(|id| crate::memory::Fact::Machine(id, None)));
+        }
+    }
+
+    /// A machine we knew is no longer there for us.
+    pub(crate) fn lose(&mut self, slot: Slot, how: &str, now: i64, step: &mut Step) {
+        if self.table.row(slot).flight.is_some() {
+            self.end_flight(slot, "lost", now, step);
+        }
+        let row = self.table.row(slot);
+        let mut last = Machine::clone(&row.machine);
+        if last.state.is_bound() {
+            // Its cluster learns it as a failure: there is no state for "gone" on the wire.
+            Tally::bump(&mut self.tally.lost, "gone");
+            last.last_error = format!("machine {} {how}", last.id).into();
+            let cluster = std::mem::take(&mut last.cluster);
+            last.state = MachineState::Failed;
+            self.tell_cluster(&cluster, last.into(), step);
+        }
+        self.end_count(slot);
+        let row = self.table.remove(slot).expect("the row was there");
+        self.providers[row.provider.0 as usize].machines -= 1;
+        if row.memo.is_some() {
+            step.facts.push(crate::memory::Fact::Machine(row.machine.id.clone(), None));
+        }
+        if row.shown {
+            self.engine.remove(&row.machine.id);
+            self.tape.push(crate::tape::Input::Remove(row.machine.id.clone()));
+            self.news.supply = true;
+        }
+    }
+
+    /// Whether a flight waits for something its provider need not know of.
+    pub(crate) fn stage(&self, slot: Slot) -> Option<Stage> {
+        self.table.get(slot)?.flight.as_ref().map(|flight| flight.stage)
+    }
+}

@@ -1,0 +1,212 @@
+//! The machines a shard knows, each with what its provider said and what we have set in motion.
+//!
+//! A row's machine is *our view*: the provider's word, overlaid by an order of ours that the provider has not answered
+//! yet. The overlay is what keeps the engine from deciding the same thing twice.
+
+use std::sync::Arc;
+
+use bigfleet_model::machine::{Machine, MachineState};
+use hashbrown::HashTable;
+
+use crate::event::ProviderId;
+use crate::flight::Flight;
+use crate::memory::MachineMemo;
+
+/// A row, by number. A number is used again only after its machine is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(crate) u32);
+
+/// Why a machine is not offered to the engine, if it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// Nothing is wrong with it.
+    Fine,
+    /// It failed; its provider is asked about it again and again.
+    Failed {
+        /// How often it was asked so far.
+        tries: u32,
+    },
+    /// It failed and stays failed: a human should look at it.
+    Quarantined,
+    /// It has been in transition for too long.
+    Overdue,
+    /// A move was refused; it is left alone for a while.
+    Cooling {
+        /// Until when.
+        until_unix_nanos: i64,
+    },
+    /// Somebody else drives it.
+    Fenced,
+}
+
+impl Care {
+    /// The stable name.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Failed { .. } => "failed",
+            Self::Quarantined => "quarantined",
+            Self::Overdue => "overdue",
+            Self::Cooling { .. } => "cooling",
+            Self::Fenced => "fenced",
+        }
+    }
+
+    /// Whether the engine may see a machine in this state at all. One that was refused a drain is still supply.
+    pub(crate) fn is_shown(&self, state: MachineState) -> bool {
+        match self {
+            Self::Fine | Self::Failed { .. } | Self::Quarantined => true,
+            Self::Cooling { .. } => state.is_bound(),
+            Self::Overdue | Self::Fenced => false,
+        }
+    }
+}
+
+/// One machine.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) provider: ProviderId,
+    /// The hash of the provider's last word; 0 if the next one must be read whatever it is.
+    pub(crate) content: u64,
+    /// The listing that last named it.
+    pub(crate) listing: u32,
+    /// What the provider last said its state was.
+    pub(crate) told: MachineState,
+    /// When it entered the state we see it in.
+    pub(crate) since: i64,
+    /// When its provider last spoke about it in answer to a call. Listings begun before know less.
+    pub(crate) touched: i64,
+    /// A listing spoke of it at a time when it could not be believed: ask when that is over.
+    pub(crate) missed: bool,
+    pub(crate) care: Care,
+    /// Moves that were refused in a row.
+    pub(crate) refusals: u32,
+    pub(crate) flight: Option<Box<Flight>>,
+    /// What is on disk about it.
+    pub(crate) memo: Option<Box<MachineMemo>>,
+    /// Whether the engine has it.
+    pub(crate) shown: bool,
+}
+
+/// All machines.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Option<Row>>,
+    free: Vec<u32>,
+    by_id: HashTable<u32>,
+    hasher: foldhash::fast::FixedState,
+    len: usize,
+}
+
+impl Table {
+    fn hash(&self, id: &str) -> u64 {
+        use std::hash::BuildHasher as _;
+        self.hasher.hash_one(id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// One past the highest slot in use.
+    pub(crate) fn end(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Slot> {
+        let found = self.by_id.find(self.hash(id), |slot| {
+            self.rows[*slot as usize].as_ref().is_some_and(|row| *row.machine.id == *id)
+        });
+        found.map(|slot| Slot(*slot))
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Row> {
+        self.rows.get(slot.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Row> {
+        self.rows.get_mut(slot.0 as usize)?.as_mut()
+    }
+
+    /// A row that must be there.
+    pub(crate) fn row(&self, slot: Slot) -> &Row {
+        self.get(slot).expect("the slot is in use")
+    }
+
+    /// A row that must be there.
+    pub(crate) fn row_mut(&mut self, slot: Slot) -> &mut Row {
+        self.get_mut(slot).expect("the slot is in use")
+    }
+
+    pub(crate) fn insert(&mut self, row: Row) -> Slot {
+        let hash = self.hash(&row.machine.id);
+        let slot = self.free.pop().unwrap_or(self.rows.len() as u32);
+        if slot as usize == self.rows.len() {
+            self.rows.push(Some(row));
+        } else {
+            self.rows[slot as usize] = Some(row);
+        }
+        self.len += 1;
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        self.by_id.insert_unique(hash, slot, |slot| {
+            use std::hash::BuildHasher as _;
+            rows[*slot as usize].as_ref().map_or(0, |row| hasher.hash_one(&*row.machine.id))
+        });
+        Slot(slot)
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Row> {
+        let hash = self.hash(&self.rows.get(slot.0 as usize)?.as_ref()?.machine.id);
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot.0) {
+            entry.remove();
+        }
+        self.len -= 1;
+        self.free.push(slot.0);
+        self.rows[slot.0 as usize].take()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Row)> {
+        self.iter_from(0)
+    }
+
+    pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Slot, &Row)> {
+        let rows = self.rows.iter().enumerate().skip(from as usize);
+        rows.filter_map(|(slot, row)| row.as_ref().map(|row| (Slot(slot as u32), row)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str) -> Row {
+        Row {
+            machine: Arc::new(Machine::new(id, MachineState::Speculative)),
+            provider: ProviderId(0),
+            content: 1,
+            listing: 0,
+            told: MachineState::Speculative,
+            since: 0,
+            touched: 0,
+            missed: false,
+            care: Care::Fine,
+            refusals: 0,
+            flight: None,
+            memo: None,
+            shown: false,
+        }
+    }
+
+    #[test]
+    fn slots_are_found_by_id_and_used_again() {
+        let mut table = Table::default();
+        let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")))).collect();
+        assert_eq!((table.len(), table.find("m-417")), (1000, Some(slots[417])));
+        assert_eq!(&*table.remove(slots[417]).unwrap().machine.id, "m-417");
+        assert_eq!((table.len(), table.find("m-417"), table.get(slots[417]).is_none()), (999, None, true));
+        assert_eq!(table.insert(row("other")), slots[417], "the slot is used again");
+        assert_eq!((table.find("other"), table.iter().count()), (Some(slots[417]), 1000));
+        assert!((0..1000).filter(|n| *n != 417).all(|n| table.find(&format!("m-{n}")) == Some(slots[n])));
+    }
+}

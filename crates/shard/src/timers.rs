@@ -1,0 +1,59 @@
+//! What will be due when.
+//!
+//! Timers are never cancelled: whoever set one checks, when it goes off, whether it still means anything.
+
+use std::collections::BTreeMap;
+
+use crate::event::{ProviderId, WireId};
+use crate::table::Slot;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// List a provider.
+    List(ProviderId),
+    /// A bootstrap blob has not come.
+    Blob(Slot, WireId),
+    /// The grace of a drain is over.
+    LetGo(Slot, WireId),
+    /// A call may be tried again; valid for this flight only.
+    Retry(Slot, u64),
+    /// A machine may have been in transition for too long; valid for the state it entered then.
+    Watch(Slot, i64),
+    /// Ask about a machine that failed or is overdue.
+    Ask(Slot, i64),
+    /// A machine may be used again.
+    Cooled(Slot, i64),
+    /// Pauses may have ended.
+    Pauses,
+    /// Nothing but a reason to wake up: a cluster may be tried again.
+    Wake,
+}
+
+/// All timers, by time and then by when they were set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeMap<(i64, u64), Timer>,
+    set: u64,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, at_unix_nanos: i64, timer: Timer) {
+        self.set += 1;
+        self.due.insert((at_unix_nanos, self.set), timer);
+    }
+
+    /// The first timer that is due by now.
+    pub(crate) fn take_due(&mut self, now: i64) -> Option<Timer> {
+        let first = self.due.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    pub(crate) fn next(&self) -> Option<i64> {
+        self.due.keys().next().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.due.len()
+    }
+}
