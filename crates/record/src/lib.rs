@@ -11,5 +11,7 @@
 
 pub mod codec;
 mod recorded;
+pub mod store;
 
 pub use recorded::{Decided, NeedName, Recorded};
+pub use store::{CommitError, OpenError, Opened, Start, Store};

@@ -1,0 +1,167 @@
+//! The durable memory of a shard: a folder that one process at a time may use.
+//!
+//! | file | what | how it is written |
+//! |---|---|---|
+//! | `state.redb` | the facts | one transaction a commit, on disk when [`Store::commit`] returns |
+//! | `epoch` | the number of the last life | a new file, synced and renamed, before a life begins |
+//! | `commits` | how many commits there were | in place after each commit, synced only at the end |
+//! | `lock` | nothing | held while a process uses the folder |
+//!
+//! **The epoch never falls.** It is in `epoch` and in `state.redb`, and both are on disk before [`Store::open`] returns,
+//! so losing either does no harm. If both are lost, the life takes the seconds of the clock as its epoch, as the very
+//! first one did: lives are longer than a second, so that is above every epoch before, as long as the clock is right.
+//!
+//! **Nothing is silently wrong.** Every page is checked against its checksum at every start. A file that went back in time,
+//! because it was restored from a copy or because its head is damaged, is known by `commits` and refused: an old memory
+//! would reclaim and release by what was true once. No memory is safe: nothing is reclaimed before a cluster has
+//! reported again, nothing is released before it has idled anew.
+
+mod disk;
+mod epoch;
+mod error;
+mod witness;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bigfleet_shard::{Fact, Memory};
+
+pub use error::{CommitError, OpenError};
+
+use crate::codec::encode_fact;
+use disk::Disk;
+use witness::Witness;
+
+/// The file of facts.
+pub const STATE_FILE: &str = "state.redb";
+const LOCK_FILE: &str = "lock";
+
+/// Opens the database; also called again after the disk has failed.
+pub(crate) type OpenDatabase =
+    Arc<dyn Fn(&mut redb::Builder) -> Result<redb::Database, redb::DatabaseError> + Send + Sync>;
+
+/// A folder in use.
+#[derive(Debug)]
+pub struct Store {
+    disk: Disk,
+    witness: Witness,
+    /// Dropped last: the folder is free from then on.
+    _lock: File,
+}
+
+/// A folder as it was found.
+#[derive(Debug)]
+pub struct Opened {
+    /// To commit to.
+    pub store: Store,
+    /// All facts.
+    pub memory: Memory,
+    /// The number of this life, greater than that of every life before it.
+    pub epoch: i64,
+    /// How the life before ended.
+    pub start: Start,
+}
+
+/// How a life begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// There was nothing: the first life, or everything was lost.
+    New,
+    /// There was an epoch and no memory: it was lost or moved away. Safe, but somebody should know; pauses are gone.
+    MemoryLost,
+    /// The life before was cut short. Everything it committed is there.
+    AfterCrash,
+    /// The life before ended in order.
+    Continued,
+}
+
+impl Store {
+    /// Takes a folder, made if it is not there, and begins a new life in it. `now_unix_nanos` is used only if no
+    /// epoch is known.
+    pub fn open(folder: impl AsRef<Path>, now_unix_nanos: i64) -> Result<Opened, OpenError> {
+        let folder = folder.as_ref();
+        let path = folder.join(STATE_FILE);
+        let file = path.clone();
+        Self::open_by(folder, now_unix_nanos, path.exists(), move |builder| disk::open_file(builder, &file))
+    }
+
+    /// The same with a database that `open` opens, perhaps on another kind of storage. `existed` says whether there was
+    /// one before.
+    pub fn open_by(
+        folder: impl AsRef<Path>,
+        now_unix_nanos: i64,
+        existed: bool,
+        open: impl Fn(&mut redb::Builder) -> Result<redb::Database, redb::DatabaseError> + Send + Sync + 'static,
+    ) -> Result<Opened, OpenError> {
+        let folder = folder.as_ref();
+        let lock = take(folder)?;
+        let witness = Witness::open(folder)?;
+        let known = epoch::read(folder)?;
+        let (mut disk, loaded) = Disk::open(folder.join(STATE_FILE), Arc::new(open), witness.commits())?;
+        let last = match (loaded.epoch, known) {
+            (None, epoch::Known::Damaged(reason)) => {
+                return Err(OpenError::EpochDamaged { path: folder.join(epoch::EPOCH_FILE), reason });
+            }
+            (ours, epoch::Known::At(theirs)) => Some(ours.map_or(theirs, |ours| ours.max(theirs))),
+            (ours, _) => ours,
+        };
+        let epoch = match last {
+            None => (now_unix_nanos / 1_000_000_000).max(1),
+            Some(last) => last.checked_add(1).ok_or_else(|| OpenError::EpochDamaged {
+                path: folder.join(epoch::EPOCH_FILE),
+                reason: "there is no epoch after this one".into(),
+            })?,
+        };
+        epoch::write(folder, epoch)?;
+        disk.begin_life(epoch)?;
+        let start = match (existed, last) {
+            (_, None) => Start::New,
+            (false, Some(_)) => Start::MemoryLost,
+            (true, Some(_)) if loaded.after_crash => Start::AfterCrash,
+            (true, Some(_)) => Start::Continued,
+        };
+        let mut store = Self { disk, witness, _lock: lock };
+        store.witness.note(store.disk.commits());
+        Ok(Opened { store, memory: loaded.memory, epoch, start })
+    }
+
+    /// Writes facts, all or none of them; they are on disk when this returns. Of two facts about one thing the later
+    /// one holds.
+    ///
+    /// After an error nobody knows whether they are on disk. Commit them again before any newer ones: a fact is the
+    /// newest value of a thing, so twice does no harm, and the file is opened anew each time.
+    pub fn commit(&mut self, facts: &[Fact]) -> Result<(), CommitError> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        self.disk.write(facts.iter().map(encode_fact))?;
+        self.witness.note(self.disk.commits());
+        Ok(())
+    }
+
+    /// Ends this life in order. A store that is dropped instead is found as after a crash; nothing is lost either way.
+    pub fn close(self) -> Result<(), CommitError> {
+        self.disk.close()?;
+        self.witness.sync();
+        Ok(())
+    }
+}
+
+/// Makes the folder and locks it.
+fn take(folder: &Path) -> Result<File, OpenError> {
+    std::fs::create_dir_all(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
+    let path: PathBuf = folder.join(LOCK_FILE);
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| OpenError::io("make", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.into())),
+        Err(TryLockError::Error(error)) => Err(OpenError::io("lock", &path, &error)),
+    }
+}
+
+/// A new or renamed file is there after a power loss only if its folder is on disk too.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
