@@ -43,6 +43,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-proto",
+            "bigfleet-net",
         ],
     },
     Layer {
