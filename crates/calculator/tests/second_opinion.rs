@@ -130,6 +130,9 @@ fn agrees_after_edits(test: &str, size: Size, usual: u64, edits: usize) {
             for edit in batch {
                 edit_both(&mut fleet, &mut scenario, edit);
             }
+            if batches.below(6) == 0 {
+                fleet.compact();
+            }
             rest = later;
         }
     }

@@ -17,7 +17,7 @@ use crate::vocab::{Dim, Vocabulary};
 /// Stands for any value of a key whose values do not matter.
 const PRESENT: u32 = NONE - 1;
 
-/// The keys needs ask about. Only grows.
+/// The keys needs ask about. Only grows, until the fleet moves into new tables.
 #[derive(Clone, Default)]
 pub(crate) struct Interest {
     /// The keys, and whether their values matter to matching.
@@ -326,6 +326,18 @@ impl RequirementSets {
             }
             self.admits.push(admitted);
         }
+    }
+
+    /// Bytes of all sets, their bitmaps counted as those of a fleet of a few thousand classes.
+    pub(crate) fn words_bytes(&self) -> usize {
+        const BITMAP_BYTES: usize = 512;
+        self.encoded.words_bytes() + self.encoded.len() * BITMAP_BYTES
+    }
+
+    /// Bytes held, for the memory report.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let bitmaps: usize = self.admits.iter().map(|bits| bits.words().len() * 8 + 24).sum();
+        self.encoded.heap_bytes() + bitmaps
     }
 
     /// The classes a set admits.

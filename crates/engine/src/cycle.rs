@@ -201,7 +201,7 @@ impl Cycle<'_> {
         } = self;
         let mut work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
         sets.evaluate(&index.classes, work.rebuilt);
-        cache.sets.refresh(&index.classes, index.generation);
+        cache.sets.refresh(&index.classes, index.generation, needs.len());
         cache.folds.refresh(needs.folds(), index, sets);
         cache.rank_clusters(vocab);
         if work.rebuilt {

@@ -62,6 +62,8 @@ pub struct Fleet {
     pub(crate) sets: RequirementSets,
     pub(crate) index: Index,
     pub(crate) cache: Cache,
+    /// Bytes of the dictionaries when the fleet last moved into new tables, or at its first cycle.
+    pub(crate) words_kept_bytes: Option<usize>,
     parallelism: Parallelism,
 }
 
@@ -70,7 +72,7 @@ pub struct Fleet {
 pub struct Footprint {
     /// Rows, ids and the order of ids.
     pub machines: usize,
-    /// Names, label sets, prices, stamps.
+    /// Names, label sets, prices, stamps, requirement sets.
     pub dictionaries: usize,
     /// Everything the phases look things up in.
     pub indexes: usize,
@@ -141,7 +143,8 @@ impl Fleet {
         now_unix_nanos: i64,
         probe: &mut dyn FnMut(Step),
     ) -> Arc<Decision> {
-        let Self { vocab, inventory, needs, interest, sets, index, cache, parallelism } = self;
+        self.compact_if_due();
+        let Self { vocab, inventory, needs, interest, sets, index, cache, parallelism, .. } = self;
         let parallelism = *parallelism;
         Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, parallelism }
             .run(probe)
@@ -167,7 +170,7 @@ impl Fleet {
     pub fn footprint(&self) -> Footprint {
         Footprint {
             machines: self.inventory.heap_bytes(),
-            dictionaries: self.vocab.heap_bytes(),
+            dictionaries: self.vocab.heap_bytes() + self.sets.heap_bytes() + self.needs.folds().words_bytes(),
             indexes: self.index.heap_bytes(),
             needs: self.needs.heap_bytes(),
         }

@@ -85,6 +85,8 @@ impl Index {
             return true;
         }
         self.follow_classes(&changes, inventory, vocab);
+        // It is made again when victims are next looked for.
+        self.bound.take_if(|bound| bound.is_sparse());
         false
     }
 

@@ -1,6 +1,6 @@
 //! Names become dense numbers once, at the border; past it nothing compares strings.
 //!
-//! Both tables only grow. Their numbers follow the order of arrival, so no decision may ever depend on one
+//! Both tables only grow, until the fleet moves into new ones (see [`crate::compact`]). Their numbers follow the order of arrival, so no decision may ever depend on one
 //! being smaller than another: order always comes from the text or the value behind it.
 
 use foldhash::fast::FixedState;
@@ -60,6 +60,11 @@ impl Strings {
         self.ends.len()
     }
 
+    /// Bytes of all words, whatever room is kept for more.
+    pub(crate) fn words_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * 8
+    }
+
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 4 + self.index.allocation_size()
@@ -104,6 +109,11 @@ impl Tuples {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Bytes of all words, whatever room is kept for more.
+    pub(crate) fn words_bytes(&self) -> usize {
+        self.words.len() * 4 + self.ends.len() * 8
     }
 
     /// Bytes held, for the memory report.

@@ -117,6 +117,11 @@ impl Inventory {
         self.live
     }
 
+    /// How many rows of machines that are gone there are.
+    pub(crate) fn removed(&self) -> usize {
+        self.rows.len() - self.live
+    }
+
     /// One above the largest machine number.
     pub(crate) fn bound(&self) -> usize {
         self.rows.len()
@@ -248,6 +253,33 @@ impl Inventory {
             self.rows.get_mut(*machine).order = middle;
         }
         true
+    }
+
+    /// Drops the rows of machines that are gone and numbers the others anew, by id. What is noted as changed
+    /// is dropped too: no index can follow this.
+    pub(crate) fn forget_removed(&mut self) {
+        self.number_new_ids();
+        self.take_changes();
+        if self.removed() == 0 {
+            return;
+        }
+        let (mut ids, mut rows) = (Strings::default(), Paged::default());
+        let known = self.by_id.iter().copied().filter(|machine| self.row(*machine).state.is_some());
+        for (place, machine) in (1..).zip(known) {
+            ids.intern(self.id(machine));
+            rows.push(Row { order: place * GAP, ..*self.row(machine) });
+        }
+        self.by_id = Arc::new((0..rows.len() as u32).collect());
+        (self.ids, self.rows) = (Arc::new(ids), rows);
+    }
+
+    /// Rewrites the row of every known machine, when the numbers in it are to stand for something else.
+    pub(crate) fn rewrite(&mut self, mut write: impl FnMut(&mut Row)) {
+        for machine in 0..self.rows.len() as u32 {
+            if self.row(machine).state.is_some() {
+                write(self.rows.get_mut(machine));
+            }
+        }
     }
 
     /// Bytes held, for the memory report.

@@ -4,6 +4,7 @@ mod action;
 mod amounts;
 mod bits;
 mod classes;
+mod compact;
 mod cycle;
 mod explain;
 mod fleet;

@@ -50,6 +50,7 @@ pub(crate) struct Domain {
     of_lot: Vec<Vec<u32>>,
     /// The cells of each value.
     of_value: Vec<SmallVec<[u32; 6]>>,
+    empty: usize,
 }
 
 /// All lots and cells of one kind of supply.
@@ -150,7 +151,10 @@ impl Lots {
         for (at, domain) in self.domains.iter_mut().enumerate() {
             let value = classes.domain_of_kind(at, place.kind);
             if value != NONE {
-                insert_by_id(domain.list_mut(lot, value), machine, inventory);
+                let list = domain.list_mut(lot, value);
+                let was_empty = list.is_empty();
+                insert_by_id(list, machine, inventory);
+                domain.empty -= usize::from(was_empty);
             }
         }
     }
@@ -164,14 +168,18 @@ impl Lots {
         for (at, domain) in self.domains.iter_mut().enumerate() {
             let value = classes.domain_of_kind(at, place.kind);
             if value != NONE {
-                remove_by_id(domain.list_mut(lot, value), machine, inventory);
+                let list = domain.list_mut(lot, value);
+                remove_by_id(list, machine, inventory);
+                domain.empty += usize::from(list.is_empty());
             }
         }
     }
 
-    /// Whether so many lots stand empty (prices move on) that building anew pays.
+    /// Whether so many lots or cells stand empty (prices move on, machines change racks) that building anew
+    /// pays.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.empty > 4096 && self.empty > self.lots.len() / 2
+        let sparse = |empty: usize, all: usize| empty > 4096 && empty > all / 2;
+        sparse(self.empty, self.lots.len()) || self.domains.iter().any(|d| sparse(d.empty, d.cells.len()))
     }
 
     /// The lot of a class and rank, if there is one.
@@ -282,6 +290,7 @@ impl Domain {
     fn add_cell(&mut self, lot: u32, value: u32) -> u32 {
         let number = self.cells.len() as u32;
         self.cells.push(Cell { lot, value, machines: List::Own(Vec::new()) });
+        self.empty += 1;
         if self.of_lot.len() <= lot as usize {
             self.of_lot.resize(lot as usize + 1, Vec::new());
         }

@@ -162,6 +162,11 @@ impl Folds {
         &self.shapes
     }
 
+    /// Bytes of all shapes.
+    pub(crate) fn words_bytes(&self) -> usize {
+        self.shapes.len() * 2 * size_of::<FoldShape>()
+    }
+
     fn intern(&mut self, shape: FoldShape) -> u32 {
         let next = self.shapes.len() as u32;
         let number = *self.numbers.entry(shape.clone()).or_insert(next);
@@ -335,6 +340,26 @@ impl NeedsTable {
         }
         let replaced = self.replace(&key.cluster, rows, 0, translator);
         replaced.expect("rows that were accepted once are accepted again").changed == 1
+    }
+
+    /// Translates all rows with new dictionaries. `old` knows the clusters' names.
+    pub(crate) fn translate_again(&mut self, old: &Vocabulary, translator: &mut Translator<'_>) {
+        let mut folds = Folds::default();
+        for (number, before) in (0..).zip(std::mem::take(&mut self.clusters)) {
+            if before.rows.is_empty() {
+                continue;
+            }
+            let number = translator.vocab.cluster(old.cluster_name(number)) as usize;
+            let again = |row: &Arc<Demand>| Arc::new(translator.demand(row.need.clone(), &mut folds));
+            let by_key: Vec<Arc<Demand>> = before.by_key.iter().map(again).collect();
+            let mut rows = by_key.clone();
+            rows.sort_by(|a, b| a.cmp_in_cluster(b));
+            if self.clusters.len() <= number {
+                self.clusters.resize_with(number + 1, Arc::default);
+            }
+            self.clusters[number] = Arc::new(ClusterDemand { by_key, rows: rows.into(), ..*before });
+        }
+        self.folds = Arc::new(folds);
     }
 
     /// Bytes held by the rows, roughly, for the memory report.

@@ -3,6 +3,8 @@
 //! A *kind* is everything requirements and amounts can see of a machine: its facts (type, zone, labels) and
 //! its shape (what it provides). Machines of one kind differ only in price, state and history.
 
+mod moving;
+
 use std::sync::Arc;
 
 use bigfleet_model::label::{INSTANCE_TYPE, ZONE};
@@ -12,6 +14,8 @@ use bigfleet_model::resource::{ResourceName, ResourceVec};
 use smallvec::SmallVec;
 
 use crate::intern::{NONE, Strings, Sym, Tuples, halves, whole};
+
+pub(crate) use moving::Moving;
 
 /// The position of a resource in the fleet's vectors.
 pub(crate) type Dim = u16;
@@ -247,10 +251,19 @@ impl Vocabulary {
         self.keys.get(key)[0]
     }
 
+    fn tuples(&self) -> [&Tuples; 6] {
+        [&self.facts, &self.shapes, &self.kinds, &self.terms, &self.worths, &self.keys]
+    }
+
+    /// Bytes of all words, whatever room is kept for more.
+    pub(crate) fn words_bytes(&self) -> usize {
+        let strings = self.strings.words_bytes() + self.clusters.words_bytes();
+        strings + self.tuples().iter().map(|table| table.words_bytes()).sum::<usize>()
+    }
+
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let tuples = [&self.facts, &self.shapes, &self.kinds, &self.terms, &self.worths, &self.keys];
         let strings = self.strings.heap_bytes() + self.clusters.heap_bytes();
-        strings + tuples.iter().map(|t| t.heap_bytes()).sum::<usize>()
+        strings + self.tuples().iter().map(|table| table.heap_bytes()).sum::<usize>()
     }
 }

@@ -9,6 +9,9 @@ use crate::intern::Map;
 use crate::needs::Demand;
 use crate::vocab::Amounts;
 
+/// So many wordings are kept without a second thought.
+const WORDINGS_FLOOR: usize = 1 << 14;
+
 /// The classes that count for some needs.
 #[derive(Clone)]
 pub(crate) struct SupplySet {
@@ -27,9 +30,10 @@ pub(crate) struct SupplySets {
 }
 
 impl SupplySets {
-    /// Forgets everything if the classes changed.
-    pub(crate) fn refresh(&mut self, classes: &Classes, generation: u64) {
-        if (self.classes, self.generation) != (classes.len(), generation) {
+    /// Forgets everything if the classes changed, or if most wordings seem to be of needs long gone.
+    pub(crate) fn refresh(&mut self, classes: &Classes, generation: u64, needs: usize) {
+        let outgrown = self.by_wording.len() > WORDINGS_FLOOR + 2 * needs;
+        if outgrown || (self.classes, self.generation) != (classes.len(), generation) {
             *self = Self { classes: classes.len(), generation, ..Self::default() };
         }
     }

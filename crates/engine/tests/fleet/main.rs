@@ -6,6 +6,7 @@
 mod build;
 mod forks;
 mod inventory;
+mod months;
 mod needs_table;
 mod refusals;
 mod work;
