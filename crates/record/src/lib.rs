@@ -11,7 +11,9 @@
 
 pub mod codec;
 mod recorded;
+pub mod replay;
 pub mod store;
+pub mod tape;
 
 pub use recorded::{Decided, NeedName, Recorded};
 pub use store::{CommitError, OpenError, Opened, Start, Store};

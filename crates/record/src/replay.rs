@@ -1,0 +1,252 @@
+//! Replay: a tape through the engine again.
+//!
+//! The engine is a pure function and the tape holds all of its input, so the same decisions must come out, in the same
+//! order, down to the last second of grace. [`replay`] compares them; [`Reader::state_at`] stops at one cycle, so that
+//! somebody can ask the fleet of that moment whatever they would ask the fleet of now.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bigfleet_engine::{Decision, Fleet};
+use bigfleet_model::machine::Machine;
+use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::text::Quoted;
+use bigfleet_shard::Input;
+use thiserror::Error;
+
+use crate::recorded::{Decided, Recorded};
+use crate::tape::{Entry, Reader, TapeError};
+
+/// Why a tape cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    /// A part of it cannot be read.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// The engine does not take an input it took then.
+    #[error("cycle {cycle}: the engine refuses an input it took then: {reason}")]
+    Refused {
+        /// Which cycle.
+        cycle: u64,
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// The engine's input as it was, rebuilt from a full state and changes.
+#[derive(Clone, Default)]
+pub struct Replay {
+    fleet: Fleet,
+    machines: BTreeMap<Box<str>, Arc<Machine>>,
+    needs: BTreeMap<Arc<str>, Arc<[Need]>>,
+}
+
+impl Replay {
+    /// Takes in what a record says of the input, without deciding anything.
+    pub fn take(&mut self, record: &Recorded) -> Result<(), ReplayError> {
+        if record.full.is_some() {
+            *self = Self::default();
+        }
+        for input in record.full.as_deref().unwrap_or(&record.inputs) {
+            self.input(input).map_err(|reason| ReplayError::Refused { cycle: record.cycle, reason })?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a record and decides its cycle.
+    pub fn step(&mut self, record: &Recorded) -> Result<Arc<Decision>, ReplayError> {
+        self.take(record)?;
+        Ok(self.fleet.cycle(&record.options, record.now_unix_nanos))
+    }
+
+    fn input(&mut self, input: &Input) -> Result<(), String> {
+        match input {
+            Input::Observe(machine) => {
+                self.fleet.observe(machine).map_err(|error| error.to_string())?;
+                self.machines.insert(machine.id.clone(), machine.clone());
+            }
+            Input::Remove(id) => {
+                self.fleet.remove(id);
+                self.machines.remove(id);
+            }
+            Input::Replace { cluster, needs, at_unix_nanos } => {
+                let replaced = self.fleet.replace(cluster, needs.to_vec(), *at_unix_nanos);
+                replaced.map_err(|error| error.to_string())?;
+                self.replace(cluster, needs, *at_unix_nanos);
+            }
+            Input::Park { key, parked } => {
+                self.fleet.set_parked(key, *parked);
+                self.park(key, *parked);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does with the rows what the engine does: one that was known keeps the time it was first seen.
+    fn replace(&mut self, cluster: &Arc<str>, needs: &Arc<[Need]>, at_unix_nanos: i64) {
+        if needs.is_empty() {
+            self.needs.remove(cluster);
+            return;
+        }
+        let before = self.needs.get(cluster).map_or(&[][..], |rows| rows);
+        let first_seen: BTreeMap<NeedKey, i64> =
+            before.iter().map(|need| (need.key(), need.first_seen_unix_nanos)).collect();
+        let rows = needs.iter().map(|need| {
+            let unseen =
+                if need.first_seen_unix_nanos == 0 { at_unix_nanos } else { need.first_seen_unix_nanos };
+            let first_seen_unix_nanos = first_seen.get(&need.key()).copied().unwrap_or(unseen);
+            Need { first_seen_unix_nanos, ..need.clone() }
+        });
+        let rows = rows.collect();
+        self.needs.insert(cluster.clone(), rows);
+    }
+
+    fn park(&mut self, key: &NeedKey, parked: bool) {
+        let Some(rows) = self.needs.get_mut(&key.cluster) else { return };
+        let mut changed = rows.to_vec();
+        for need in changed.iter_mut().filter(|need| need.profile.same().is_some() && need.key() == *key) {
+            need.parked = parked;
+        }
+        *rows = changed.into();
+    }
+}
+
+/// A fleet as it was at one cycle.
+#[derive(Clone)]
+pub struct ReplayState {
+    /// What was recorded then.
+    pub record: Recorded,
+    /// The fleet, with that cycle just decided: it explains and forks like the fleet of now.
+    pub fleet: Fleet,
+    /// What the engine decides now from what it knew then. The same as in the record.
+    pub decision: Arc<Decision>,
+    /// All machines.
+    pub machines: BTreeMap<Box<str>, Arc<Machine>>,
+    /// All demand by cluster.
+    pub needs: BTreeMap<Arc<str>, Arc<[Need]>>,
+}
+
+impl Reader {
+    /// The fleet as it was at a record; find the record with [`Reader::at_cycle`] or [`Reader::at_time`].
+    pub fn state_at(&self, entry: &Entry) -> Result<ReplayState, ReplayError> {
+        let mut replay = Replay::default();
+        let from = self.full_before(entry)?;
+        for record in self.records_from(&from) {
+            let record = record?;
+            if (record.cycle, record.now_unix_nanos) == (entry.cycle, entry.now_unix_nanos) {
+                let decision = replay.step(&record)?;
+                let Replay { fleet, machines, needs } = replay;
+                return Ok(ReplayState { record, fleet, decision, machines, needs });
+            }
+            replay.take(&record)?;
+        }
+        Err(TapeError::TooEarly { begins: "a segment that has been dropped meanwhile".into() }.into())
+    }
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayReport {
+    /// Cycles that were decided again and compared.
+    pub cycles: u64,
+    /// Actions among them.
+    pub actions: u64,
+    /// Records no full state leads to, because it is lost: not compared.
+    pub unanchored: u64,
+    /// What could not be read.
+    pub lost: Vec<TapeError>,
+    /// The first place where recorded and replayed decisions differ.
+    pub first_difference: Option<Difference>,
+}
+
+/// Where a replay and its tape part.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Which cycle.
+    pub cycle: u64,
+    /// When it ran.
+    pub now_unix_nanos: i64,
+    /// What differs.
+    pub what: What,
+}
+
+/// What differs between a tape and its replay.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// An action; absent where one side has fewer of them.
+    Action {
+        /// Its place among the actions of the cycle.
+        index: usize,
+        /// As recorded.
+        recorded: Option<Box<Decided>>,
+        /// As replayed.
+        replayed: Option<Box<Decided>>,
+    },
+    /// The engine does not take an input it took then.
+    Refused(String),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |side: &Option<Box<Decided>>| match side {
+            Some(d) => format!("{} {}", d.kind, Quoted(&d.machine)),
+            None => "nothing".into(),
+        };
+        match &self.what {
+            What::Action { index, recorded, replayed } => write!(
+                f,
+                "cycle {}: action {index} was {} and is {} when replayed",
+                self.cycle,
+                show(recorded),
+                show(replayed)
+            ),
+            What::Refused(reason) => {
+                write!(f, "cycle {}: the engine refuses an input it took then: {reason}", self.cycle)
+            }
+        }
+    }
+}
+
+/// Decides every cycle again and compares. Stops at the first difference; what cannot be read is told and passed over.
+pub fn replay(records: impl IntoIterator<Item = Result<Recorded, TapeError>>) -> ReplayReport {
+    let mut report = ReplayReport::default();
+    let mut state: Option<Replay> = None;
+    for record in records {
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                report.lost.push(error);
+                state = None;
+                continue;
+            }
+        };
+        if record.full.is_some() {
+            state = Some(Replay::default());
+        }
+        let Some(replay) = &mut state else {
+            report.unanchored += 1;
+            continue;
+        };
+        let what = match replay.step(&record) {
+            Ok(decision) => compare(&record.decided, &Decided::all_of(&decision)),
+            Err(error) => Some(What::Refused(error.to_string())),
+        };
+        if let Some(what) = what {
+            let (cycle, now_unix_nanos) = (record.cycle, record.now_unix_nanos);
+            report.first_difference = Some(Difference { cycle, now_unix_nanos, what });
+            return report;
+        }
+        report.cycles += 1;
+        report.actions += record.decided.len() as u64;
+    }
+    report
+}
+
+fn compare(recorded: &[Decided], replayed: &[Decided]) -> Option<What> {
+    let index = (0..recorded.len().max(replayed.len())).find(|index| {
+        !matches!((recorded.get(*index), replayed.get(*index)), (Some(a), Some(b)) if a.same_decision(b))
+    })?;
+    let side = |list: &[Decided]| list.get(index).cloned().map(Box::new);
+    Some(What::Action { index, recorded: side(recorded), replayed: side(replayed) })
+}
