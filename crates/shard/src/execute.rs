@@ -38,7 +38,8 @@ impl Shard {
         if row.flight.is_some() || row.care != Care::Fine || row.machine.state != from {
             return Fate::Busy;
         }
-        if self.queue.len() >= self.config.limits.flights {
+        let waits = matches!(action.kind, ActionKind::Preempt | ActionKind::Reclaim);
+        if !waits && self.airborne >= 2 * self.config.limits.flights {
             return Fate::NoPlace;
         }
         let mut machine = Machine::clone(&row.machine);
@@ -99,6 +100,7 @@ impl Shard {
     fn take_off(&mut self, slot: Slot, machine: Machine, flight: Flight, now: i64, step: &mut Step) {
         let stage = flight.stage;
         let told = self.table.row(slot).told;
+        self.airborne += usize::from(!matches!(stage, Stage::LettingGo(_)));
         self.table.row_mut(slot).flight = Some(Box::new(flight));
         self.put(slot, machine, told, now, step);
         match stage {
@@ -289,6 +291,8 @@ impl Shard {
 
     /// Puts a flight in line for a place.
     pub(crate) fn enqueue(&mut self, slot: Slot, now: i64, step: &mut Step) {
+        let was = self.flight(slot).stage;
+        self.airborne += usize::from(matches!(was, Stage::LettingGo(_)));
         let flight = self.flight_mut(slot);
         flight.stage = Stage::Queued;
         let place = (flight.rank(), flight.begun_unix_nanos, slot);
@@ -365,6 +369,7 @@ impl Shard {
         step: &mut Step,
     ) -> Option<Flight> {
         let flight = *self.table.row_mut(slot).flight.take()?;
+        self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
         match flight.stage {
             Stage::Queued => {
                 self.queue.remove(&(flight.rank(), flight.begun_unix_nanos, slot));

@@ -89,9 +89,4 @@ impl Parking {
     pub(crate) fn get(&self, key: &NeedKey) -> Option<&Stuck> {
         self.stuck.get(key)
     }
-
-    /// Whether a gang will be stamped otherwise in the next cycle than it is now, so that the cycle is not quiet.
-    pub(crate) fn len(&self) -> usize {
-        self.stuck.len()
-    }
 }

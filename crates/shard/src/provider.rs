@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::event::CallId;
-
 /// One provider.
 #[derive(Clone, Debug)]
 pub struct Provider {
@@ -46,7 +44,6 @@ pub struct HeldListing {
 /// A listing under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listing {
-    pub(crate) call: CallId,
     pub(crate) begun: i64,
     pub(crate) full: bool,
 }

@@ -31,7 +31,8 @@ impl Shard {
         let row = self.table.row_mut(slot);
         row.told = said;
         if *row.machine == machine {
-            self.settle(slot, now, step);
+            self.remember(slot, step);
+            self.show(slot);
             return;
         }
         let was = row.machine.clone();
@@ -59,7 +60,11 @@ impl Shard {
             self.moved(&was, &machine, step);
         }
         self.tell_clusters(&was, &machine, step);
-        self.settle(slot, now, step);
+        if moved {
+            self.set_watch(slot, now);
+        }
+        self.remember(slot, step);
+        self.show(slot);
     }
 
     /// Counts a move nobody ordered, and a bound machine that is no longer there.
@@ -123,21 +128,16 @@ impl Shard {
         Some(known.unwrap_or_else(|| Arc::from(&*machine.cluster)))
     }
 
-    /// Brings watchdogs, disk and engine in line with a row.
-    pub(crate) fn settle(&mut self, slot: Slot, now: i64, step: &mut Step) {
-        let row = self.table.row_mut(slot);
-        let state = row.machine.state;
-        if let Some(limit) = self.config.patience.watch(state)
-            && row.care == Care::Fine
-        {
+    /// Sets the watchdog of a machine that entered its state, and the first question about one that failed.
+    pub(crate) fn set_watch(&mut self, slot: Slot, now: i64) {
+        let row = self.table.row(slot);
+        if let Some(limit) = self.config.patience.watch(row.machine.state) {
             self.timers.set(row.since + limit, Timer::Watch(slot, row.since));
         }
         if let Care::Failed { tries } = row.care {
             let wait = self.config.patience.failed_wait(tries);
             self.timers.set(now + wait, Timer::Ask(slot, row.since));
         }
-        self.remember(slot, step);
-        self.show(slot);
     }
 
     /// Writes down what must survive, if it changed.

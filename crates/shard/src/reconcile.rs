@@ -33,7 +33,7 @@ impl Shard {
         let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
         let full = due || provider.revision.is_empty() || provider.held.is_some();
         provider.generation = provider.generation.wrapping_add(1);
-        provider.listing = Some(Listing { call, begun: now, full });
+        provider.listing = Some(Listing { begun: now, full });
         let since = if full { [].into() } else { provider.revision.clone() };
         let timeout_nanos = self.config.patience.list;
         step.effects.push(Effect::List { call, provider: id, since, timeout_nanos });
@@ -294,7 +294,7 @@ impl Shard {
             _ => {}
         }
         let since = kept.since.filter(|_| said.is_transitional()).map_or(now, past);
-        let blank = Machine::new(told.id.clone(), said);
+        let blank = Machine { cluster: told.cluster.clone(), ..Machine::new(told.id.clone(), said) };
         let generation = self.providers[id.0 as usize].generation;
         self.providers[id.0 as usize].machines += 1;
         let slot = self.table.insert(Row {
@@ -316,6 +316,7 @@ impl Shard {
             shown: false,
         });
         self.begin_count(slot);
+        self.set_watch(slot, now);
         let goes = kept.letting_go.filter(|_| said == MachineState::Configured);
         match goes {
             None => self.put(slot, told, said, now, step),

@@ -51,6 +51,8 @@ pub struct Shard {
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
     /// Places taken.
     pub(crate) calling: usize,
+    /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
+    pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
     pub(crate) ledger: Ledger,
     pub(crate) parking: Parking,
@@ -95,6 +97,7 @@ impl Shard {
             open: Map::default(),
             queue: BTreeSet::new(),
             calling: 0,
+            airborne: 0,
             pauses: memory.pauses,
             ledger: Ledger::remembering(memory.shortfalls),
             parking: Parking::default(),

@@ -109,11 +109,6 @@ impl Table {
         self.len
     }
 
-    /// One past the highest slot in use.
-    pub(crate) fn end(&self) -> u32 {
-        self.rows.len() as u32
-    }
-
     pub(crate) fn find(&self, id: &str) -> Option<Slot> {
         let found = self.by_id.find(self.hash(id), |slot| {
             self.rows[*slot as usize].as_ref().is_some_and(|row| *row.machine.id == *id)

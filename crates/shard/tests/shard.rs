@@ -1,0 +1,19 @@
+//! The shard as a whole, driven by hand: a provider and operators that do exactly what a test says.
+
+#[path = "shard/harness.rs"]
+mod harness;
+
+#[path = "shard/acquire.rs"]
+mod acquire;
+#[path = "shard/give_back.rs"]
+mod give_back;
+#[path = "shard/rails.rs"]
+mod rails;
+#[path = "shard/reconcile.rs"]
+mod reconcile;
+#[path = "shard/remember.rs"]
+mod remember;
+#[path = "shard/sessions.rs"]
+mod sessions;
+#[path = "shard/trouble.rs"]
+mod trouble;

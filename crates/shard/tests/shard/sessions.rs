@@ -1,0 +1,80 @@
+//! Operators come, go, and are told everything when they come back.
+
+use bigfleet_model::machine::MachineState::{Idle, Speculative};
+use bigfleet_shard::{Confidence, Event, Frame, HangUp, Reception, SECOND, SessionId};
+
+use super::harness::*;
+
+#[test]
+fn the_newest_session_wins_and_begins_with_the_whole_truth() {
+    let mut world = World::new(vec![bound("a", "shop", 7), bound("b", "shop", 7), bound("c", "ml", 7)]);
+    world.pass(SECOND);
+    world.open(1, "shop");
+    world.sent.clear();
+    world.open(2, "shop");
+    assert_eq!(world.hung_up, [(SessionId(1), HangUp::Replaced)]);
+    assert!(world.sent.iter().all(|(session, _)| *session == SessionId(2)));
+    let told: Vec<&str> = world
+        .sent
+        .iter()
+        .filter_map(|(_, frame)| match frame {
+            Frame::Node(machine) => Some(&*machine.id),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(world.sent[0].1, Frame::HelloAck));
+    assert_eq!(told, ["a", "b"]);
+    world.report(1, "shop", vec![need("shop", 1, 1)]);
+    assert!(world.shard.clusters()["shop"].demand.is_empty(), "the old one is not listened to");
+    world.event(Event::Closed { session: SessionId(1) });
+    assert_eq!(world.shard.clusters()["shop"].session, Some(SessionId(2)), "nor does its end matter");
+}
+
+#[test]
+fn a_roll_up_of_another_cluster_is_refused() {
+    let mut world = World::new(vec![]);
+    world.open(1, "shop");
+    world.report(1, "ml", vec![need("ml", 7, 1)]);
+    let Reception::Refused { why } = world.reception() else { panic!("{:?}", world.reception()) };
+    assert!(why.contains("may only report its own demand"), "{why}");
+    world.event(Event::Rollup { session: SessionId(1), rollup: Err("row 3: no such bucket".into()) });
+    assert_eq!(world.reception(), &Reception::Refused { why: "row 3: no such bucket".into() });
+    assert_eq!(world.shard.tally().rollups["refused"], 2);
+}
+
+#[test]
+fn hints_say_what_there_is_and_only_when_it_changes() {
+    let mut quota = machine("q-1", Speculative);
+    quota.price_usd_per_hour = 0.5;
+    let mut world = World::new(vec![machine("m", Idle), quota, machine("q-2", Speculative)]);
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 0)]);
+    world.pass(60 * SECOND);
+    let hints = |world: &World| -> Vec<(u32, Confidence, f64)> {
+        let frames = world.sent.iter().filter_map(|(_, frame)| match frame {
+            Frame::Available(hint) => Some((hint.count, hint.confidence, hint.usd_per_hour)),
+            _ => None,
+        });
+        frames.collect()
+    };
+    assert_eq!(hints(&world), [(3, Confidence::High, 0.5)], "said once");
+    world.report(1, "shop", vec![need("shop", 7, 1)]);
+    world.pass(30 * SECOND);
+    assert_eq!(hints(&world).last(), Some(&(2, Confidence::Medium, 0.5)), "only quota is left");
+    world.report(1, "shop", vec![need("shop", 7, 3)]);
+    world.pass(30 * SECOND);
+    assert_eq!(hints(&world).last(), Some(&(0, Confidence::None, 0.0)));
+    world.sent.clear();
+    world.open(2, "shop");
+    world.pass(30 * SECOND);
+    assert_eq!(hints(&world), [(0, Confidence::None, 0.0)], "a new operator knows nothing");
+}
+
+#[test]
+fn all_sessions_are_ended_at_a_stop() {
+    let mut world = World::new(vec![]);
+    world.open(1, "shop");
+    world.open(2, "ml");
+    world.command(|shard, _, step| shard.stop(step));
+    assert_eq!(world.hung_up, [(SessionId(1), HangUp::Stopping), (SessionId(2), HangUp::Stopping)]);
+}
