@@ -69,7 +69,7 @@ impl Shard {
         let since = row.since;
         match machine {
             Some(Ok(told)) if told.machine.id == row.machine.id => {
-                self.adopt(slot, told.machine, 0, now, step)
+                self.adopt(slot, told.machine, 0, now, step);
             }
             Some(Ok(_)) | None => {}
             Some(Err(bad)) => {

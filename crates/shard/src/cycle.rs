@@ -88,7 +88,7 @@ impl Shard {
         probe(Phase::Account);
 
         // 5. Tell clusters what there is to have.
-        self.hint(now, step);
+        self.hint(!same, now, step);
         probe(Phase::Hint);
 
         // 6. Record it, if it changed anything.

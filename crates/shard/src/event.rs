@@ -132,6 +132,7 @@ pub struct Rollup {
 }
 
 /// Everything a shard may be told.
+#[expect(clippy::large_enum_variant, reason = "an event is moved once, from the border to the shard")]
 pub enum Event {
     /// A part of a listing; the last part carries its end.
     Listed {

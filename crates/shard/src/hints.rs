@@ -11,26 +11,42 @@ use bigfleet_model::need::NeedKey;
 use crate::effect::{Available, Confidence, Effect, Frame, Step};
 use crate::shard::Shard;
 
+/// Count, confidence and price, as bits.
+type Saying = (u32, Confidence, u64);
+
 /// Where the round stands, and what was said last.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     /// The need that was looked at last.
     last: Option<NeedKey>,
+    /// How many needs are still to be looked at since something last changed.
+    left: usize,
     /// By cluster and fingerprint: what was said last.
-    said: BTreeMap<Arc<str>, BTreeMap<Arc<str>, (u32, Confidence, u64)>>,
+    said: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Saying>>,
 }
 
 impl Hints {
     /// A cluster has a new operator, which knows nothing.
-    pub(crate) fn forget(&mut self, cluster: &str) {
+    pub(crate) fn forget(&mut self, cluster: &str, needs: usize) {
         self.said.remove(cluster);
+        self.left += needs;
+        self.last = None;
     }
 }
 
 impl Shard {
-    /// Looks at the next few needs.
-    pub(crate) fn hint(&mut self, now: i64, step: &mut Step) {
-        for key in self.next_hints() {
+    /// Looks at the next few needs, until all were looked at since something changed.
+    pub(crate) fn hint(&mut self, changed: bool, now: i64, step: &mut Step) {
+        if changed {
+            let connected = self.clusters.values().filter(|cluster| cluster.session.is_some());
+            self.hints.left = connected.map(|cluster| cluster.demand.len()).sum();
+        }
+        if self.hints.left == 0 {
+            return;
+        }
+        let next = self.next_hints();
+        self.hints.left = if next.is_empty() { 0 } else { self.hints.left.saturating_sub(next.len()) };
+        for key in next {
             self.hint_about(&key, now, step);
             self.hints.last = Some(key);
         }
@@ -38,7 +54,6 @@ impl Shard {
 
     /// The needs whose turn it is: those of connected clusters after the one looked at last, round and round.
     fn next_hints(&self) -> Vec<NeedKey> {
-        let connected = self.clusters.iter().filter(|(_, cluster)| cluster.session.is_some());
         let keys = |from: Option<&NeedKey>| {
             let after = from.cloned();
             let start = after.as_ref().map(|key| key.cluster.clone());
@@ -52,9 +67,6 @@ impl Shard {
             let most = self.config.limits.hints_per_cycle;
             needs.filter(|key| after.as_ref().is_none_or(|after| key > after)).take(most).collect::<Vec<_>>()
         };
-        if connected.count() == 0 {
-            return Vec::new();
-        }
         let next = keys(self.hints.last.as_ref());
         if next.is_empty() { keys(None) } else { next }
     }

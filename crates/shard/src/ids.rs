@@ -1,6 +1,6 @@
 //! Numbers that must not repeat, from the seed and the epoch.
 
-/// A stream of 64-bit numbers: SplitMix64, whose outputs do not repeat within its period.
+/// A stream of 64-bit numbers: `SplitMix64`, whose outputs do not repeat within its period.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids(u64);
 

@@ -55,16 +55,13 @@ impl Shard {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let cluster = self.clusters.entry(name.clone()).or_default();
         let pending = cluster.pending.take_if(|(from, _)| *from == session);
-        let reception = match pending {
-            Some((_, rollup)) => {
-                // Put back so that the guard sees the same connection.
-                cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
-                self.consider(&name, session, rollup, now, step)
-            }
-            None => {
-                self.has_reported(&name, now);
-                Reception::Accepted
-            }
+        let reception = if let Some((_, rollup)) = pending {
+            // Put back so that the guard sees the same connection.
+            cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
+            self.consider(&name, session, rollup, now, step)
+        } else {
+            self.has_reported(&name, now);
+            Reception::Accepted
         };
         self.answer_rollup(&name, session, reception, step);
     }
@@ -155,17 +152,14 @@ impl Shard {
             let key = |need: &Need| (need.profile.fingerprint().to_owned(), need.group.clone());
             let mine = key(need);
             while old.next_if(|row| key(row) < mine).is_some() {}
-            match old.next_if(|row| key(row) == mine) {
-                Some(row) => {
-                    same &= row.aggregate == need.aggregate && row.min_unit == need.min_unit;
-                    need.first_seen_unix_nanos = row.first_seen_unix_nanos;
-                    need.profile = row.profile.clone();
-                    need.group = row.group.clone();
-                }
-                None => {
-                    same = false;
-                    need.first_seen_unix_nanos = now;
-                }
+            if let Some(row) = old.next_if(|row| key(row) == mine) {
+                same &= row.aggregate == need.aggregate && row.min_unit == need.min_unit;
+                need.first_seen_unix_nanos = row.first_seen_unix_nanos;
+                need.profile = row.profile.clone();
+                need.group = row.group.clone();
+            } else {
+                same = false;
+                need.first_seen_unix_nanos = now;
             }
             need.cluster = name.clone();
             need.parked = false;

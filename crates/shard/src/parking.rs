@@ -3,7 +3,7 @@
 //! A gang unsatisfied for eight cycles in a row, with nothing acquired and no domain that covers it, is parked: it keeps
 //! what it has and acquires nothing. Every 32nd cycle it may try again; progress clears it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_engine::Fleet;
 use bigfleet_model::need::NeedKey;
@@ -29,7 +29,7 @@ pub struct Stuck {
 pub(crate) struct Parking {
     stuck: BTreeMap<NeedKey, Stuck>,
     /// Those the engine has as parked right now.
-    stamped: BTreeMap<NeedKey, ()>,
+    stamped: BTreeSet<NeedKey>,
 }
 
 impl Parking {
@@ -40,13 +40,14 @@ impl Parking {
             if stuck.parked_cycle.is_none() && cycle - stuck.since_cycle >= PARK_AFTER_CYCLES {
                 stuck.parked_cycle = Some(cycle);
             }
-            let parked =
-                stuck.parked_cycle.is_some_and(|at| cycle == at || (cycle - at) % TRY_EVERY_CYCLES != 0);
-            if parked != self.stamped.contains_key(key) {
+            let parked = stuck
+                .parked_cycle
+                .is_some_and(|at| cycle == at || !(cycle - at).is_multiple_of(TRY_EVERY_CYCLES));
+            if parked != self.stamped.contains(key) {
                 engine.set_parked(key, parked);
                 changes.push(Input::Park { key: key.clone(), parked });
                 if parked {
-                    self.stamped.insert(key.clone(), ());
+                    self.stamped.insert(key.clone());
                 } else {
                     self.stamped.remove(key);
                 }
@@ -70,7 +71,7 @@ impl Parking {
         // Progress, or the need is gone.
         let mut changes = Vec::new();
         for key in before.into_keys() {
-            if self.stamped.remove(&key).is_some() {
+            if self.stamped.remove(&key) {
                 engine.set_parked(&key, false);
                 changes.push(Input::Park { key, parked: false });
             }
@@ -79,11 +80,11 @@ impl Parking {
     }
 
     pub(crate) fn is_parked(&self, key: &NeedKey) -> bool {
-        self.stamped.contains_key(key)
+        self.stamped.contains(key)
     }
 
     pub(crate) fn parked(&self) -> impl Iterator<Item = &NeedKey> {
-        self.stamped.keys()
+        self.stamped.iter()
     }
 
     pub(crate) fn get(&self, key: &NeedKey) -> Option<&Stuck> {

@@ -13,7 +13,7 @@ impl Shard {
     pub(crate) fn open_session(
         &mut self,
         session: SessionId,
-        name: Arc<str>,
+        name: &Arc<str>,
         protocol: Box<str>,
         now: i64,
         step: &mut Step,
@@ -30,8 +30,9 @@ impl Shard {
             cluster.session_since_unix_nanos = now;
         }
         let bound: Vec<Slot> = cluster.bound.iter().copied().collect();
+        let wanted = cluster.demand.len();
         self.sessions.insert(session, name.clone());
-        self.hints.forget(&name);
+        self.hints.forget(name, wanted);
         step.effects.push(Effect::Send { session, frame: Frame::HelloAck });
         for slot in bound {
             let machine = self.table.row(slot).machine.clone();

@@ -136,7 +136,7 @@ impl Shard {
             Event::Failed { call, error } => self.take_failure(call, &error, now, step),
             Event::Answered { call, machine } => self.take_answer(call, machine, now, step),
             Event::Opened { session, cluster, protocol } => {
-                self.open_session(session, cluster, protocol, now, step);
+                self.open_session(session, &cluster, protocol, now, step);
             }
             Event::Closed { session } => self.close_session(session, now, step),
             Event::Rollup { session, rollup } => self.take_rollup(session, rollup, now, step),

@@ -36,6 +36,7 @@ pub enum Input {
 
 /// Why a cycle ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of flags, each of which may be true by itself")]
 pub struct Reasons {
     /// The ticker.
     pub tick: bool,

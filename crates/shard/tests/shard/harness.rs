@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use bigfleet_engine::ActionKind;
 use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::machine::MachineState::{
+    Configured, Configuring, Creating, Deleting, Draining, Idle, Speculative,
+};
 use bigfleet_model::machine::{HostRef, Machine, MachineState};
 use bigfleet_model::need::Need;
 use bigfleet_model::penalty::PenaltyBucket;
@@ -14,25 +17,25 @@ use bigfleet_model::requirement::{Operator, Requirement};
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_shard::*;
 
-pub const START: i64 = 1_800_000_000 * SECOND;
+pub(crate) const START: i64 = 1_800_000_000 * SECOND;
 
 /// A provider in memory.
 #[derive(Default)]
-pub struct Cloud {
-    pub machines: BTreeMap<String, Machine>,
+pub(crate) struct Cloud {
+    pub(crate) machines: BTreeMap<String, Machine>,
     /// Whether moves end as soon as they begin.
-    pub instant: bool,
+    pub(crate) instant: bool,
     /// What every call is answered with instead.
-    pub broken: Option<CallErrorKind>,
+    pub(crate) broken: Option<CallErrorKind>,
     /// What moves of one machine are answered with instead.
-    pub refused: BTreeMap<String, CallErrorKind>,
+    pub(crate) refused: BTreeMap<String, CallErrorKind>,
     /// What a listing leaves out.
-    pub hidden: Vec<String>,
-    pub has_revisions: bool,
-    pub takes_no_deletes: bool,
+    pub(crate) hidden: Vec<String>,
+    pub(crate) has_revisions: bool,
+    pub(crate) takes_no_deletes: bool,
 }
 
-pub struct Records(Vec<Machine>);
+pub(crate) struct Records(Vec<Machine>);
 
 struct Record<'a>(&'a Machine);
 
@@ -69,7 +72,6 @@ impl Cloud {
         if let Some(kind) = self.refused.get(request.machine()).filter(|_| !is_get) {
             return Err(*kind);
         }
-        use MachineState::{Configured, Configuring, Creating, Deleting, Draining, Idle, Speculative};
         let to = match (request, machine.state) {
             (Request::Get { .. }, state) => state,
             (Request::Create { .. }, Speculative | Creating) => Creating,
@@ -96,8 +98,7 @@ impl Cloud {
     }
 
     /// Ends the move of one machine.
-    pub fn finish(&mut self, id: &str) {
-        use MachineState::{Configured, Configuring, Creating, Deleting, Draining, Idle, Speculative};
+    pub(crate) fn finish(&mut self, id: &str) {
         let machine = self.machines.get_mut(id).unwrap();
         machine.state = match machine.state {
             Creating | Draining => Idle,
@@ -108,26 +109,28 @@ impl Cloud {
         if machine.state == Idle {
             machine.host = Some(HostRef { provider: "test".into(), reference: id.into() });
             machine.cluster = "".into();
-            machine.assigned = Default::default();
+            machine.assigned = bigfleet_model::stamp::Assignment::default();
         }
         if machine.state == Speculative {
             machine.host = None;
         }
     }
 
-    pub fn finish_all(&mut self) {
+    pub(crate) fn finish_all(&mut self) {
         let ids: Vec<String> = self.machines.keys().cloned().collect();
-        ids.iter().for_each(|id| self.finish(id));
+        for id in &ids {
+            self.finish(id);
+        }
     }
 
-    pub fn count(&self, state: MachineState) -> usize {
+    pub(crate) fn count(&self, state: MachineState) -> usize {
         self.machines.values().filter(|machine| machine.state == state).count()
     }
 }
 
 /// How an operator behaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// Gives blobs and lets go of machines at once.
     Prompt,
     /// Says nothing.
@@ -136,31 +139,31 @@ pub enum Manner {
     Refusing,
 }
 
-pub struct World {
-    pub shard: Shard,
-    pub config: Config,
-    pub now: i64,
-    pub clouds: Vec<Cloud>,
-    pub memory: Memory,
-    pub manner: Manner,
-    pub sent: Vec<(SessionId, Frame)>,
-    pub hung_up: Vec<(SessionId, HangUp)>,
-    pub said: Vec<Notice>,
-    pub calls: Vec<(i64, Request)>,
-    pub lists: Vec<bool>,
-    pub records: Vec<Arc<CycleRecord>>,
+pub(crate) struct World {
+    pub(crate) shard: Shard,
+    pub(crate) config: Config,
+    pub(crate) now: i64,
+    pub(crate) clouds: Vec<Cloud>,
+    pub(crate) memory: Memory,
+    pub(crate) manner: Manner,
+    pub(crate) sent: Vec<(SessionId, Frame)>,
+    pub(crate) hung_up: Vec<(SessionId, HangUp)>,
+    pub(crate) said: Vec<Notice>,
+    pub(crate) calls: Vec<(i64, Request)>,
+    pub(crate) lists: Vec<bool>,
+    pub(crate) records: Vec<Arc<CycleRecord>>,
     /// Effects that are not carried out until [`World::release`].
-    pub hold_calls: bool,
-    pub hold_lists: bool,
+    pub(crate) hold_calls: bool,
+    pub(crate) hold_lists: bool,
     held: Vec<Effect>,
 }
 
 impl World {
-    pub fn new(machines: Vec<Machine>) -> Self {
+    pub(crate) fn new(machines: Vec<Machine>) -> Self {
         Self::with(machines, |_| {})
     }
 
-    pub fn with(machines: Vec<Machine>, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(machines: Vec<Machine>, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new("s1", 1, vec![ProviderConfig::named("test")]);
         change(&mut config);
         let clouds = config.providers.iter().map(|_| Cloud::default()).collect();
@@ -188,19 +191,19 @@ impl World {
     }
 
     /// Kills the shard and starts it again from what it remembers.
-    pub fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         self.config.epoch += 1;
         self.held.clear();
         self.shard = Shard::new(self.config.clone(), self.memory.clone(), self.now);
     }
 
-    pub fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: Event) {
         let mut step = Step::default();
         self.shard.handle(event, self.now, &mut step);
         self.carry_out(step);
     }
 
-    pub fn command<R>(&mut self, command: impl FnOnce(&mut Shard, i64, &mut Step) -> R) -> R {
+    pub(crate) fn command<R>(&mut self, command: impl FnOnce(&mut Shard, i64, &mut Step) -> R) -> R {
         let mut step = Step::default();
         let result = command(&mut self.shard, self.now, &mut step);
         self.carry_out(step);
@@ -219,7 +222,7 @@ impl World {
     }
 
     /// Carries out what was held back.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         (self.hold_calls, self.hold_lists) = (false, false);
         for effect in std::mem::take(&mut self.held) {
             self.perform(effect);
@@ -227,27 +230,25 @@ impl World {
     }
 
     /// Carries out held listings; the calls they lead to are held.
-    pub fn release_lists(&mut self) {
+    pub(crate) fn release_lists(&mut self) {
         (self.hold_calls, self.hold_lists) = (true, false);
         for effect in std::mem::take(&mut self.held) {
             self.perform(effect);
         }
     }
 
-    pub fn perform(&mut self, effect: Effect) {
+    pub(crate) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::List { call, provider, since, .. } => {
                 self.lists.push(since.is_empty());
                 let cloud = &self.clouds[provider.0 as usize];
-                let event = match cloud.broken {
-                    Some(kind) => Event::Failed { call, error: CallError { kind, text: "broken".into() } },
-                    None => {
-                        let shown =
-                            cloud.machines.values().filter(|m| !cloud.hidden.contains(&m.id.to_string()));
-                        let revision: Arc<[u8]> = if cloud.has_revisions { [1].into() } else { [].into() };
-                        let records = Box::new(Records(shown.cloned().collect()));
-                        Event::Listed { call, records, end: Some(ListEnd { revision }) }
-                    }
+                let event = if let Some(kind) = cloud.broken {
+                    Event::Failed { call, error: CallError { kind, text: "broken".into() } }
+                } else {
+                    let shown = cloud.machines.values().filter(|m| !cloud.hidden.contains(&m.id.to_string()));
+                    let revision: Arc<[u8]> = if cloud.has_revisions { [1].into() } else { [].into() };
+                    let records = Box::new(Records(shown.cloned().collect()));
+                    Event::Listed { call, records, end: Some(ListEnd { revision }) }
                 };
                 self.event(event);
             }
@@ -287,7 +288,7 @@ impl World {
     }
 
     /// Lets time go by, doing everything when it is due.
-    pub fn pass(&mut self, span: i64) {
+    pub(crate) fn pass(&mut self, span: i64) {
         let end = self.now + span;
         loop {
             let wake = self.shard.next_wake_unix_nanos().max(self.now);
@@ -302,7 +303,7 @@ impl World {
         self.now = end;
     }
 
-    pub fn open(&mut self, session: u64, cluster: &str) {
+    pub(crate) fn open(&mut self, session: u64, cluster: &str) {
         let opened = Event::Opened {
             session: SessionId(session),
             cluster: cluster.into(),
@@ -311,13 +312,13 @@ impl World {
         self.event(opened);
     }
 
-    pub fn report(&mut self, session: u64, cluster: &str, needs: Vec<Need>) {
+    pub(crate) fn report(&mut self, session: u64, cluster: &str, needs: Vec<Need>) {
         let rollup = Rollup { cluster: cluster.into(), taken_unix_nanos: self.now, needs };
         self.event(Event::Rollup { session: SessionId(session), rollup: Ok(rollup) });
     }
 
     /// What became of the last roll-up.
-    pub fn reception(&self) -> &Reception {
+    pub(crate) fn reception(&self) -> &Reception {
         let acks = self.sent.iter().rev().filter_map(|(_, frame)| match frame {
             Frame::RollupAck(reception) => Some(reception),
             _ => None,
@@ -325,29 +326,29 @@ impl World {
         acks.into_iter().next().expect("a roll-up was answered")
     }
 
-    pub fn state(&self, id: &str) -> MachineState {
+    pub(crate) fn state(&self, id: &str) -> MachineState {
         self.shard.machine(id).expect("the shard knows the machine").machine.state
     }
 
-    pub fn begun(&self, kind: ActionKind) -> usize {
+    pub(crate) fn begun(&self, kind: ActionKind) -> usize {
         self.records.iter().map(|record| record.begun(kind)).sum()
     }
 
-    pub fn fates(&self, kind: ActionKind, fate: Fate) -> u64 {
+    pub(crate) fn fates(&self, kind: ActionKind, fate: Fate) -> u64 {
         self.shard.tally().actions.get(&(kind, fate)).copied().unwrap_or(0)
     }
 
-    pub fn called(&self, name: &str) -> usize {
+    pub(crate) fn called(&self, name: &str) -> usize {
         self.calls.iter().filter(|(_, request)| request.name() == name).count()
     }
 
-    pub fn has_said(&self, code: &str) -> bool {
+    pub(crate) fn has_said(&self, code: &str) -> bool {
         self.said.iter().any(|notice| notice.code == code)
     }
 }
 
 /// A machine of 16 cpu.
-pub fn machine(id: &str, state: MachineState) -> Machine {
+pub(crate) fn machine(id: &str, state: MachineState) -> Machine {
     let mut machine = Machine::new(id, state);
     machine.instance_type = "m".into();
     machine.zone = "a".into();
@@ -360,12 +361,12 @@ pub fn machine(id: &str, state: MachineState) -> Machine {
     machine
 }
 
-pub fn machines(count: usize, state: MachineState) -> Vec<Machine> {
+pub(crate) fn machines(count: usize, state: MachineState) -> Vec<Machine> {
     (0..count).map(|n| machine(&format!("m-{n:03}"), state)).collect()
 }
 
 /// A machine that serves a cluster at a priority.
-pub fn bound(id: &str, cluster: &str, priority: i32) -> Machine {
+pub(crate) fn bound(id: &str, cluster: &str, priority: i32) -> Machine {
     let mut machine = machine(id, MachineState::Configured);
     machine.cluster = cluster.into();
     machine.assigned.cluster = cluster.into();
@@ -374,16 +375,21 @@ pub fn bound(id: &str, cluster: &str, priority: i32) -> Machine {
 }
 
 /// A need for so many machines of 16 cpu.
-pub fn need(cluster: &str, priority: i32, machines: u64) -> Need {
+pub(crate) fn need(cluster: &str, priority: i32, machines: u64) -> Need {
     need_where(cluster, priority, machines, vec![])
 }
 
-pub fn need_where(cluster: &str, priority: i32, machines: u64, requirements: Vec<Requirement>) -> Need {
+pub(crate) fn need_where(
+    cluster: &str,
+    priority: i32,
+    machines: u64,
+    requirements: Vec<Requirement>,
+) -> Need {
     let profile = Profile::new(requirements, vec![], priority, PenaltyBucket::ZERO, PenaltyBucket::ZERO);
     Need::of_unit(cluster, profile.into(), ResourceVec::parse([("cpu", "16")]).unwrap()).times(machines)
 }
 
-pub fn gang(cluster: &str, priority: i32, machines: u64, name: &str) -> Need {
+pub(crate) fn gang(cluster: &str, priority: i32, machines: u64, name: &str) -> Need {
     let same = Requirement::new("rack", Operator::Same, [] as [&str; 0]);
     Need { group: name.into(), ..need_where(cluster, priority, machines, vec![same]) }
 }

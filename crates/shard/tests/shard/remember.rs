@@ -123,7 +123,7 @@ fn what_is_remembered_of_machines_that_are_gone_is_forgotten() {
 /// Replays records from the last full one on.
 fn replay(world: &World) -> usize {
     let mut fleet = Fleet::new(Parallelism::default());
-    let mut feed = |fleet: &mut Fleet, input: &Input| match input {
+    let feed = |fleet: &mut Fleet, input: &Input| match input {
         Input::Observe(machine) => drop(fleet.observe(machine).unwrap()),
         Input::Remove(id) => assert!(fleet.remove(id)),
         Input::Replace { cluster, needs, at_unix_nanos } => {
