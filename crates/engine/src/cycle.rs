@@ -127,8 +127,9 @@ struct Plan {
     demand: u64,
     supply: u64,
     generation: u64,
-    /// For each gang, whether a free machine could hold it.
+    /// For each gang, whether a free machine could hold it, and the revision of the fold memory that said so.
     fits_free: Vec<bool>,
+    folds: u64,
     credit: Arc<Credit>,
 }
 
@@ -396,12 +397,11 @@ impl Cache {
             || plan.supply != index.holdings.supply(cluster).version
             || plan.generation != index.generation
             || plan.credit.shared
-            || demand.has_gangs && self.fits_free(demand) != plan.fits_free
+            || plan.folds != self.folds.revision && !self.fits_free(demand).eq(plan.fits_free.iter().copied())
     }
 
-    fn fits_free(&self, demand: &ClusterDemand) -> Vec<bool> {
-        let gangs = demand.rows.iter().filter_map(|row| row.gang.as_ref());
-        gangs.map(|gang| self.folds.fits_free(gang.fold)).collect()
+    fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
+        demand.folds.iter().map(|fold| self.folds.fits_free(*fold))
     }
 
     fn walk<'a>(
@@ -415,7 +415,7 @@ impl Cache {
         let rows = normalise(demand, &self.folds, supply, sources.classes, sources.sets);
         let mut walk = Walk::new(sources, cluster, rows, places);
         let ended = walk.advance();
-        Walked { fits_free: self.fits_free(demand), walk, ended }
+        Walked { fits_free: self.fits_free(demand).collect(), walk, ended }
     }
 
     /// Forgets who claimed what in a cluster that was walked again.
@@ -442,6 +442,7 @@ impl Cache {
             supply: sources.index.holdings.supply(cluster).version,
             generation: sources.index.generation,
             fits_free,
+            folds: self.folds.revision,
             credit: Arc::new(credit),
         });
     }

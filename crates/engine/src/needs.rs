@@ -128,8 +128,8 @@ pub(crate) struct ClusterDemand {
     by_key: Vec<Arc<Demand>>,
     /// In demand order.
     pub(crate) rows: Arc<[Arc<Demand>]>,
-    /// Whether any row is a gang.
-    pub(crate) has_gangs: bool,
+    /// The places of the gangs' shapes in the fold memory, in demand order.
+    pub(crate) folds: Vec<u32>,
     pub(crate) version: u64,
 }
 
@@ -231,6 +231,13 @@ fn identity(need: &Need) -> (&str, &str) {
 }
 
 impl ClusterDemand {
+    fn new(by_key: Vec<Arc<Demand>>, version: u64) -> Self {
+        let mut rows = by_key.clone();
+        rows.sort_by(|a, b| a.cmp_in_cluster(b));
+        let folds = rows.iter().filter_map(|row| row.gang.as_ref()).map(|gang| gang.fold).collect();
+        Self { by_key, rows: rows.into(), folds, version }
+    }
+
     /// The row of an identity.
     pub(crate) fn row(&self, fingerprint: &str, group: &str) -> Option<&Arc<Demand>> {
         let at = self.by_key.binary_search_by(|row| identity(&row.need).cmp(&(fingerprint, group)));
@@ -310,12 +317,7 @@ impl NeedsTable {
         }
         self.revision += 1;
         self.rows = self.rows + by_key.len() - old.by_key.len();
-        let mut rows = by_key.clone();
-        rows.sort_by(|a, b| a.cmp_in_cluster(b));
-        let has_gangs = rows.iter().any(|row| row.same.is_some());
-        let version = self.revision;
-        self.clusters[number as usize] =
-            Arc::new(ClusterDemand { by_key, rows: rows.into(), has_gangs, version });
+        self.clusters[number as usize] = Arc::new(ClusterDemand::new(by_key, self.revision));
         Ok(replaced)
     }
 
@@ -352,12 +354,10 @@ impl NeedsTable {
             let number = translator.vocab.cluster(old.cluster_name(number)) as usize;
             let again = |row: &Arc<Demand>| Arc::new(translator.demand(row.need.clone(), &mut folds));
             let by_key: Vec<Arc<Demand>> = before.by_key.iter().map(again).collect();
-            let mut rows = by_key.clone();
-            rows.sort_by(|a, b| a.cmp_in_cluster(b));
             if self.clusters.len() <= number {
                 self.clusters.resize_with(number + 1, Arc::default);
             }
-            self.clusters[number] = Arc::new(ClusterDemand { by_key, rows: rows.into(), ..*before });
+            self.clusters[number] = Arc::new(ClusterDemand::new(by_key, before.version));
         }
         self.folds = Arc::new(folds);
     }

@@ -35,6 +35,27 @@ pub fn churn(scenario: &Scenario, seed: u64, fraction: f64) -> Vec<Change> {
     changes
 }
 
+/// New roll-ups of so many clusters: in each, one row asks for up to 30 % more or less.
+pub fn reports(scenario: &Scenario, seed: u64, clusters: usize) -> Vec<Change> {
+    let mut seed = Seed::new(seed);
+    let mut roll_ups: Vec<_> = roll_ups(scenario).into_iter().collect();
+    let mut changes = Vec::with_capacity(clusters);
+    while changes.len() < clusters && !roll_ups.is_empty() {
+        let (cluster, mut rows) = roll_ups.swap_remove(seed.below(roll_ups.len() as u64) as usize);
+        let at = seed.below(rows.len() as u64) as usize;
+        resize(&mut rows[at], &mut seed);
+        changes.push(Change::Needs { cluster, rows });
+    }
+    changes
+}
+
+/// Makes a row ask for another number of pieces.
+fn resize(row: &mut Need, seed: &mut Seed) {
+    let before = pieces(row);
+    let after = resized(before, SWING, seed);
+    set_pieces(row, if after == before { before + 1 } else { after });
+}
+
 fn machine_changes(scenario: &Scenario, count: usize, seed: &mut Seed) -> Vec<Change> {
     let mut changed: BTreeMap<usize, Machine> = BTreeMap::new();
     let mut tries = 0;
@@ -123,11 +144,7 @@ fn need_changes(scenario: &Scenario, count: usize, seed: &mut Seed) -> Vec<Chang
                 rows.remove(at);
             }
             1 => rows.extend(newcomer(rows, scenario, seed)),
-            _ => {
-                let before = pieces(&drawn);
-                let after = resized(before, SWING, seed);
-                set_pieces(&mut rows[at], if after == before { before + 1 } else { after });
-            }
+            _ => resize(&mut rows[at], seed),
         }
         touched.insert(drawn.cluster);
     }

@@ -1,7 +1,7 @@
 //! Seeded generators of the fleets the benchmarks run on.
 //!
 //! [`generate`] makes the fleet of a [`Shape`]; [`scarce`](scarce()) makes one that is short of everything;
-//! [`churn`](churn()) and [`storm`](storm()) say what changes between two cycles; [`settled`] carries decided
+//! [`churn`](churn()), [`reports`] and [`storm`](storm()) say what changes between two cycles; [`settled`] carries decided
 //! actions out. The same shape and seed give the same scenario on every machine, digit for digit ([`digest()`]).
 //! The example `census` prints what is in a fleet, the example `export` writes it as JSON for other engines.
 //!
@@ -114,7 +114,7 @@ use bigfleet_scenario::Scenario;
 
 pub use census::{Census, census};
 pub use change::{Change, apply_changes};
-pub use churn::churn;
+pub use churn::{churn, reports};
 pub use cycle::Cycle;
 pub use digest::digest;
 pub use shape::Shape;

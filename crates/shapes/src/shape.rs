@@ -1,17 +1,19 @@
-//! The three fleets and their sizes.
+//! The fleets and their sizes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A benchmark fleet. Each is named after the number of machines it roughly binds.
+/// A benchmark fleet. Three are named after the number of machines they roughly bind, one after all it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
     /// Twenty clusters of small gangs, a mostly Speculative fleet.
     Fleet5k,
     /// Two hundred clusters, much Idle and Speculative supply.
     Fleet50k,
+    /// Two thousand clusters of 25 needs that want little more than they have.
+    Fleet225k,
     /// Two thousand clusters, a mostly bound fleet.
     Fleet500k,
 }
@@ -39,18 +41,19 @@ pub struct Size {
 
 /// A name that is no shape.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no shape {0:?}; the shapes are 5k, 50k and 500k")]
+#[error("there is no shape {0:?}; the shapes are 5k, 50k, 225k and 500k")]
 pub struct UnknownShape(String);
 
 impl Shape {
     /// All of them, smallest first.
-    pub const ALL: [Self; 3] = [Self::Fleet5k, Self::Fleet50k, Self::Fleet500k];
+    pub const ALL: [Self; 4] = [Self::Fleet5k, Self::Fleet50k, Self::Fleet225k, Self::Fleet500k];
 
     /// The name used on command lines and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fleet5k => "5k",
             Self::Fleet50k => "50k",
+            Self::Fleet225k => "225k",
             Self::Fleet500k => "500k",
         }
     }
@@ -77,6 +80,16 @@ impl Shape {
                 same_needs: None,
                 largest_gang: 3,
                 growing: 0.05,
+            },
+            Self::Fleet225k => Size {
+                machines: 225_000,
+                configured: 135_000,
+                idle: 22_500,
+                clusters: 2_000,
+                needs: 50_000,
+                same_needs: None,
+                largest_gang: 3,
+                growing: 0.02,
             },
             Self::Fleet500k => Size {
                 machines: 500_000,
@@ -115,6 +128,6 @@ mod tests {
         for shape in Shape::ALL {
             assert_eq!(shape.to_string().parse(), Ok(shape));
         }
-        assert!("5K".parse::<Shape>().unwrap_err().to_string().contains("5k, 50k and 500k"));
+        assert!("5K".parse::<Shape>().unwrap_err().to_string().contains("5k, 50k, 225k and 500k"));
     }
 }

@@ -7,7 +7,7 @@ use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_scenario::answer::{Action, ActionKind, NormalizedNeed};
 use bigfleet_scenario::{Answer, Scenario};
 use bigfleet_shapes::settled::apply_answer;
-use bigfleet_shapes::{Change, Shape, apply_changes, census, churn, generate, storm};
+use bigfleet_shapes::{Change, Shape, apply_changes, census, churn, generate, reports, storm};
 
 #[test]
 fn churn_changes_the_fraction_it_is_given() {
@@ -47,6 +47,24 @@ fn a_storm_changes_every_roll_up_a_little() {
     assert_sound(&after);
     let demanded = |scenario| census(scenario).demanded_cpus as f64;
     assert!((0.95..1.05).contains(&(demanded(&after) / demanded(&before))));
+}
+
+#[test]
+fn as_many_clusters_report_as_are_asked_for_each_with_one_row_changed() {
+    let before = generate(Shape::Fleet5k, 1);
+    let changes = reports(&before, 9, 7);
+    let clusters: BTreeSet<_> = changes
+        .iter()
+        .map(|change| {
+            let Change::Needs { cluster, rows } = change else { panic!("a report moves no machines") };
+            let old: Vec<&Need> = before.needs.iter().filter(|need| need.cluster == *cluster).collect();
+            assert_eq!(old.iter().zip(rows).filter(|(old, new)| **old != *new).count(), 1);
+            cluster
+        })
+        .collect();
+    assert_eq!((changes.len(), clusters.len()), (7, 7));
+    assert_eq!(reports(&before, 9, 1_000).len(), 20);
+    assert_ne!(reports(&before, 10, 7), changes);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct FoldMemory {
     classes: usize,
     generation: u64,
     presence: u64,
+    /// Grows when a shape that fitted a free machine fits none any more, or the other way round.
+    pub(crate) revision: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -32,32 +34,45 @@ struct Entry {
     witness: u32,
 }
 
+impl Entry {
+    fn fits_free(self) -> bool {
+        self.witness != NONE
+    }
+}
+
 impl FoldMemory {
     /// Brings the memory up to the shapes, classes and free machines there are now.
     pub(crate) fn refresh(&mut self, folds: &Folds, index: &Index, sets: &RequirementSets) {
         let classes = &index.classes;
+        let mut before = Vec::new();
         if (self.classes, self.generation) != (classes.len(), index.generation) {
-            self.entries.clear();
+            before = std::mem::take(&mut self.entries);
             (self.classes, self.generation) = (classes.len(), index.generation);
         } else if self.presence == index.presence && self.entries.len() == folds.shapes().len() {
             return;
         }
         self.presence = index.presence;
-        for shape in &folds.shapes()[self.entries.len()..] {
+        let known = self.entries.len();
+        for shape in &folds.shapes()[known..] {
             let possible = holders(shape, classes, sets).next().is_some();
             self.entries.push(Entry { possible, witness: NONE });
         }
-        for (entry, shape) in self.entries.iter_mut().zip(folds.shapes()) {
+        let mut flipped = false;
+        for (at, (entry, shape)) in self.entries.iter_mut().zip(folds.shapes()).enumerate() {
             if !entry.possible || entry.witness != NONE && index.free_count(entry.witness) > 0 {
                 continue;
             }
+            let fitted = entry.fits_free();
             entry.witness = holders(shape, classes, sets).find(|c| index.free_count(*c) > 0).unwrap_or(NONE);
+            flipped |= at < known && entry.fits_free() != fitted;
         }
+        flipped |= before.iter().zip(&self.entries).any(|(old, new)| old.fits_free() != new.fits_free());
+        self.revision += u64::from(flipped);
     }
 
     /// Whether a free machine could hold a whole gang of this shape.
     pub(crate) fn fits_free(&self, fold: u32) -> bool {
-        self.entries[fold as usize].witness != NONE
+        self.entries[fold as usize].fits_free()
     }
 
     fn fits_held(
@@ -96,7 +111,7 @@ pub(crate) fn normalise(
     classes: &Classes,
     sets: &RequirementSets,
 ) -> Arc<[Arc<Demand>]> {
-    if !demand.has_gangs {
+    if demand.folds.is_empty() {
         return demand.rows.clone();
     }
     let mut rows: Vec<Arc<Demand>> = Vec::with_capacity(demand.rows.len());

@@ -10,6 +10,7 @@ use std::collections::binary_heap::PeekMut;
 
 use smallvec::SmallVec;
 
+use crate::intern::NONE;
 use crate::inventory::Inventory;
 use crate::lots::Lots;
 
@@ -35,7 +36,9 @@ struct Run {
 /// The best machine left in each class, for one order.
 #[derive(Clone, Default)]
 pub(crate) struct Heads {
-    runs: Vec<Option<Run>>,
+    runs: Vec<Run>,
+    /// Where the run of each class is, or [`NONE`]: most orders are asked about few classes.
+    of_class: Vec<u32>,
 }
 
 /// What an order is made of: the lots, what each rank costs (`None` leaves it out), and who is left out.
@@ -53,10 +56,15 @@ impl Heads {
         C: Fn(u32) -> Option<u64>,
         S: Fn(u32) -> bool,
     {
-        if self.runs.len() <= class as usize {
-            self.runs.resize(class as usize + 1, None);
+        if self.of_class.len() <= class as usize {
+            self.of_class.resize(class as usize + 1, NONE);
         }
-        let run = self.runs[class as usize].get_or_insert_with(|| Run::new(class, order));
+        let place = &mut self.of_class[class as usize];
+        if *place == NONE {
+            *place = self.runs.len() as u32;
+            self.runs.push(Run::new(class, order));
+        }
+        let run = &mut self.runs[*place as usize];
         match run.head {
             Some(head) if (order.skip)(head.machine) => run.advance(class, order),
             head => head,

@@ -1,9 +1,11 @@
 //! How long a cycle takes on the benchmark fleets, beside the least it could take.
 //!
-//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [SHAPE…]`
+//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [--at-rest] [SHAPE…]`
 //!
 //! Every figure is the best of some runs, with the ratio to one linear read of all rows measured in the same
 //! run. Every benchmark asserts that the work was done: machines acquired, needs served, victims picked.
+
+mod rest;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -287,20 +289,22 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let (mut shapes, mut repeat, mut json) = (Vec::new(), 11, false);
+    let (mut shapes, mut repeat, mut json, mut at_rest) = (Vec::new(), 11, false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = true,
+            "--at-rest" => at_rest = true,
             "--repeat" => {
                 repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number");
             }
-            shape => shapes.push(shape.parse().expect("a shape is 5k, 50k or 500k")),
+            shape => shapes.push(shape.parse().expect("a shape is 5k, 50k, 225k or 500k")),
         }
     }
     if shapes.is_empty() {
-        shapes = vec![Shape::Fleet5k, Shape::Fleet50k, Shape::Fleet500k];
+        shapes = if at_rest { vec![Shape::Fleet225k] } else { Shape::ALL.to_vec() };
     }
     for shape in shapes {
+        let measure = if at_rest || shape == Shape::Fleet225k { rest::measure } else { measure };
         let report = measure(shape, repeat, json);
         if json {
             let figures: Vec<String> =
