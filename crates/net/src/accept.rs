@@ -117,6 +117,7 @@ pub struct Cut(Arc<Mutex<CutState>>);
 #[derive(Debug, Default)]
 struct CutState {
     is_cut: bool,
+    seats: usize,
     reader: Option<Waker>,
 }
 
@@ -130,6 +131,12 @@ impl Cut {
         }
     }
 
+    /// A seat on the connection, for one of those who share it.
+    pub fn seat(&self) -> Seat {
+        self.0.lock().expect("no holder panics").seats += 1;
+        Seat(self.clone())
+    }
+
     /// Whether it was ended; if not, the reader is woken when it is.
     fn poll(&self, cx: &Context<'_>) -> bool {
         let mut state = self.0.lock().expect("no holder panics");
@@ -137,6 +144,26 @@ impl Cut {
             state.reader = Some(cx.waker().clone());
         }
         state.is_cut
+    }
+}
+
+/// One of those who share a connection.
+#[derive(Debug)]
+pub struct Seat(Cut);
+
+impl Seat {
+    /// Ends the connection unless others share it, who must not notice.
+    pub fn cut_if_alone(&self) {
+        let is_alone = self.0.0.lock().expect("no holder panics").seats == 1;
+        if is_alone {
+            self.0.now();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.0.lock().expect("no holder panics").seats -= 1;
     }
 }
 

@@ -17,7 +17,7 @@ mod identity;
 mod reflection;
 mod tls;
 
-pub use accept::{Connection, Cut, Peer, incoming};
+pub use accept::{Connection, Cut, Peer, Seat, incoming};
 pub use clock::{Clock, Sleep, SystemClock, VirtualClock, nanos};
 pub use dial::{DialError, dial};
 pub use identity::{IdentityError, Role};

@@ -1,0 +1,114 @@
+//! What a provider's status codes mean. Only for providers: a coordinator means something else by the same codes.
+
+use std::error::Error;
+
+use bigfleet_shard::{CallError, CallErrorKind};
+use tonic::{Code, Status, TimeoutExpired};
+
+/// What to make of a call that failed.
+pub(crate) fn meaning(status: &Status) -> CallError {
+    let kind = match status.code() {
+        Code::FailedPrecondition => CallErrorKind::Fenced,
+        Code::NotFound => CallErrorKind::NotFound,
+        Code::Unimplemented => CallErrorKind::NotSupported,
+        Code::DeadlineExceeded => CallErrorKind::TimedOut,
+        _ if caused_by::<TimeoutExpired>(status) => CallErrorKind::TimedOut,
+        // It asked to be left alone for a while, or could not be reached.
+        Code::Unavailable | Code::ResourceExhausted => CallErrorKind::Unavailable,
+        _ if is_of_the_connection(status) => CallErrorKind::Unavailable,
+        _ => CallErrorKind::Refused,
+    };
+    let text = match status.message() {
+        "" => code_name(status.code()).to_owned(),
+        message => format!("{}: {message}", code_name(status.code())),
+    };
+    CallError { kind, text: bounded(text) }
+}
+
+/// A provider may say anything, and at any length; it ends up in memory and in logs.
+fn bounded(mut text: String) -> String {
+    const MOST: usize = 1024;
+    if text.len() > MOST {
+        let end = (0..=MOST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// A status our own side made up because the connection broke carries the reason; one that was sent has none.
+fn is_of_the_connection(status: &Status) -> bool {
+    status.source().is_some()
+}
+
+fn caused_by<E: Error + 'static>(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<E>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The name of a code on the wire, for metrics.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_means_what_the_wire_says() {
+        use CallErrorKind::{Fenced, NotFound, NotSupported, Refused, TimedOut, Unavailable};
+        for number in 1..=16 {
+            let code = Code::from_i32(number);
+            let expected = match code {
+                Code::FailedPrecondition => Fenced,
+                Code::NotFound => NotFound,
+                Code::Unimplemented => NotSupported,
+                Code::DeadlineExceeded => TimedOut,
+                Code::Unavailable | Code::ResourceExhausted => Unavailable,
+                _ => Refused,
+            };
+            assert_eq!(meaning(&Status::new(code, "why")).kind, expected, "{code:?}");
+        }
+        assert_eq!(meaning(&Status::internal("stock is out")).text, "INTERNAL: stock is out");
+        assert_eq!(meaning(&Status::internal("")).text, "INTERNAL");
+    }
+
+    #[test]
+    fn what_our_own_side_makes_up_is_told_apart() {
+        let timeout = Status::from_error(Box::new(TimeoutExpired(())));
+        assert_eq!(meaning(&timeout).kind, CallErrorKind::TimedOut);
+        let broken = Status::from_error(Box::new(std::io::Error::other("connection reset")));
+        assert_eq!(meaning(&broken).kind, CallErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn long_complaints_are_cut() {
+        let text = meaning(&Status::internal("ä".repeat(5000))).text;
+        assert!(text.len() < 1100 && text.ends_with('…'), "{}", text.len());
+    }
+}

@@ -1,0 +1,158 @@
+//! What waits to be sent on one session, and how it ends.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use bigfleet_net::Seat;
+use bigfleet_proto::v1alpha1::ShardMessage;
+use bigfleet_shard::{Frame, SessionId};
+use tokio::sync::Notify;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use super::frames::{Context as FrameContext, messages};
+use crate::outbox::{Full, Outbox};
+
+/// One session's line to its operator.
+pub(crate) struct Line {
+    /// Whose.
+    pub(crate) id: SessionId,
+    cluster: OnceLock<Arc<str>>,
+    connection: OnceLock<Seat>,
+    state: Mutex<State>,
+    over: Notify,
+}
+
+struct State {
+    outbox: Outbox<Frame>,
+    /// Set once the session is over; taken by the stream to say so.
+    end: Option<Option<Status>>,
+    stream: Option<Waker>,
+}
+
+impl Line {
+    pub(crate) fn new(id: SessionId, most_frames: usize) -> Self {
+        let state = State { outbox: Outbox::new(most_frames), end: None, stream: None };
+        let (cluster, connection) = (OnceLock::new(), OnceLock::new());
+        Self { id, cluster, connection, state: Mutex::new(state), over: Notify::new() }
+    }
+
+    /// The cluster it speaks for, once it has said hello.
+    pub(crate) fn cluster(&self) -> &str {
+        self.cluster.get().map_or("(unknown)", |cluster| cluster)
+    }
+
+    /// Remembers the cluster of the first hello; false if it was another.
+    pub(crate) fn says_hello(&self, cluster: &Arc<str>) -> bool {
+        self.cluster.get_or_init(|| cluster.clone()) == cluster
+    }
+
+    /// Says on which connection it runs.
+    pub(crate) fn sits_on(&self, connection: Seat) {
+        let _ = self.connection.set(connection);
+    }
+
+    /// Puts a frame on the line.
+    pub(crate) fn push(&self, frame: Frame) -> Result<(), Full> {
+        let key = frame.supersedes();
+        self.change(|state| if state.end.is_none() { state.outbox.push(key, frame) } else { Ok(()) })
+    }
+
+    /// Sends what waits, then ends.
+    pub(crate) fn end(&self, status: impl Into<Option<Status>>) {
+        let status = status.into();
+        self.change(|state| {
+            state.end.get_or_insert(status);
+        });
+        self.over.notify_one();
+    }
+
+    /// Ends at once; what waits is not sent.
+    pub(crate) fn forget_and_end(&self, status: Status) {
+        self.change(|state| state.outbox.clear());
+        self.end(status);
+    }
+
+    /// Ends although the other end does not read: nothing polite would reach it.
+    pub(crate) fn cut(&self, status: Status) {
+        self.forget_and_end(status);
+        if let Some(connection) = self.connection.get() {
+            connection.cut_if_alone();
+        }
+    }
+
+    /// Ends when the session is over, whoever ended it.
+    pub(crate) async fn is_over(&self) {
+        self.over.notified().await;
+    }
+
+    /// How many frames wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.lock().expect("no holder panics").outbox.len()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().expect("no holder panics");
+        let changed = change(&mut state);
+        let waker = state.stream.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        changed
+    }
+}
+
+/// What the operator receives.
+pub(crate) struct Frames {
+    pub(crate) line: Arc<Line>,
+    pub(crate) context: FrameContext,
+    /// The second message of a frame that makes two.
+    next: Option<ShardMessage>,
+    ended: bool,
+}
+
+impl Frames {
+    pub(crate) fn new(line: Arc<Line>, context: FrameContext) -> Self {
+        Self { line, context, next: None, ended: false }
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<ShardMessage, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(message) = this.next.take() {
+            return Poll::Ready(Some(Ok(message)));
+        }
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        let frame = {
+            let mut state = this.line.state.lock().expect("no holder panics");
+            match (state.outbox.pop(), &mut state.end) {
+                (Some(frame), _) => frame,
+                (None, Some(status)) => {
+                    this.ended = true;
+                    return Poll::Ready(status.take().map(Err));
+                }
+                (None, None) => {
+                    state.stream = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        };
+        let (message, next) = messages(&frame, this.line.cluster(), &this.context);
+        this.next = next;
+        Poll::Ready(Some(Ok(message)))
+    }
+}
+
+impl Drop for Frames {
+    /// The connection is gone, or everything was said.
+    fn drop(&mut self) {
+        self.line.end(None);
+    }
+}

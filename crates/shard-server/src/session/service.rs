@@ -1,0 +1,75 @@
+//! `Shard.Session` on the wire. Written by hand because the generated server decodes every frame before anybody can look
+//! at it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bigfleet_net::Peer;
+use bytes::Bytes;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::frames::Context as FrameContext;
+use super::line::Frames;
+use super::{Sessions, reader};
+use crate::raw::RawFrames;
+
+/// The largest frame an operator may send: a roll-up of some 100,000 rows.
+const FRAME_LIMIT_BYTES: usize = 64 << 20;
+
+/// The service.
+#[derive(Clone)]
+pub(crate) struct SessionService(pub(crate) Sessions);
+
+impl NamedService for SessionService {
+    const NAME: &'static str = "bigfleet.v1alpha1.Shard";
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl Service<http::Request<Body>> for SessionService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move {
+            if request.uri().path() != "/bigfleet.v1alpha1.Shard/Session" {
+                return Ok(Status::unimplemented("there is only Session").into_http());
+            }
+            let mut grpc = Grpc::new(RawFrames::default()).max_decoding_message_size(FRAME_LIMIT_BYTES);
+            Ok(grpc.streaming(service, request).await)
+        })
+    }
+}
+
+impl StreamingService<Bytes> for SessionService {
+    type Response = bigfleet_proto::v1alpha1::ShardMessage;
+    type ResponseStream = Frames;
+    type Future = BoxFuture<Result<Response<Frames>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        let Self(sessions) = self.clone();
+        Box::pin(async move {
+            let line = sessions.add()?;
+            let peer = request.extensions().get::<Peer>().cloned();
+            if let Some(peer) = &peer {
+                line.sits_on(peer.cut.seat());
+            }
+            let context = FrameContext { term: sessions.0.term.clone(), epoch: sessions.0.epoch };
+            let frames = Frames::new(Arc::clone(&line), context);
+            // The answer begins at once: some operators wait for its head before they say hello.
+            tokio::spawn(reader::read(sessions, line, peer, request.into_inner()));
+            Ok(Response::new(frames))
+        })
+    }
+}
