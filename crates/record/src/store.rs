@@ -31,6 +31,7 @@ pub use error::{CommitError, OpenError};
 
 use crate::codec::encode_fact;
 use disk::Disk;
+use epoch::Known;
 use witness::Witness;
 
 /// The file of facts.
@@ -80,10 +81,13 @@ impl Store {
     /// Takes a folder, made if it is not there, and begins a new life in it. `now_unix_nanos` is used only if no
     /// epoch is known.
     pub fn open(folder: impl AsRef<Path>, now_unix_nanos: i64) -> Result<Opened, OpenError> {
-        let folder = folder.as_ref();
-        let path = folder.join(STATE_FILE);
-        let file = path.clone();
-        Self::open_by(folder, now_unix_nanos, path.exists(), move |builder| disk::open_file(builder, &file))
+        let held = Held::take(folder.as_ref())?;
+        let path = held.folder.join(STATE_FILE);
+        let existed = path.exists();
+        if !existed {
+            disk::create_file(&path, held.witness.commits())?;
+        }
+        held.begin(now_unix_nanos, existed, Arc::new(move |builder| builder.open(&path)))
     }
 
     /// The same with a database that `open` opens, perhaps on another kind of storage. `existed` says whether there was
@@ -94,36 +98,7 @@ impl Store {
         existed: bool,
         open: impl Fn(&mut redb::Builder) -> Result<redb::Database, redb::DatabaseError> + Send + Sync + 'static,
     ) -> Result<Opened, OpenError> {
-        let folder = folder.as_ref();
-        let lock = take(folder)?;
-        let witness = Witness::open(folder)?;
-        let known = epoch::read(folder)?;
-        let (mut disk, loaded) = Disk::open(folder.join(STATE_FILE), Arc::new(open), witness.commits())?;
-        let last = match (loaded.epoch, known) {
-            (None, epoch::Known::Damaged(reason)) => {
-                return Err(OpenError::EpochDamaged { path: folder.join(epoch::EPOCH_FILE), reason });
-            }
-            (ours, epoch::Known::At(theirs)) => Some(ours.map_or(theirs, |ours| ours.max(theirs))),
-            (ours, _) => ours,
-        };
-        let epoch = match last {
-            None => (now_unix_nanos / 1_000_000_000).max(1),
-            Some(last) => last.checked_add(1).ok_or_else(|| OpenError::EpochDamaged {
-                path: folder.join(epoch::EPOCH_FILE),
-                reason: "there is no epoch after this one".into(),
-            })?,
-        };
-        epoch::write(folder, epoch)?;
-        disk.begin_life(epoch)?;
-        let start = match (existed, last) {
-            (_, None) => Start::New,
-            (false, Some(_)) => Start::MemoryLost,
-            (true, Some(_)) if loaded.after_crash => Start::AfterCrash,
-            (true, Some(_)) => Start::Continued,
-        };
-        let mut store = Self { disk, witness, _lock: lock };
-        store.witness.note(store.disk.commits());
-        Ok(Opened { store, memory: loaded.memory, epoch, start })
+        Held::take(folder.as_ref())?.begin(now_unix_nanos, existed, Arc::new(open))
     }
 
     /// Writes facts, all or none of them; they are on disk when this returns. Of two facts about one thing the later
@@ -140,7 +115,8 @@ impl Store {
         Ok(())
     }
 
-    /// Ends this life in order. A store that is dropped instead is found as after a crash; nothing is lost either way.
+    /// Ends this life in order, and tells if that failed. Dropping the store does the same in silence; nothing is lost
+    /// either way.
     pub fn close(self) -> Result<(), CommitError> {
         self.disk.close()?;
         self.witness.sync();
@@ -148,16 +124,54 @@ impl Store {
     }
 }
 
-/// Makes the folder and locks it.
-fn take(folder: &Path) -> Result<File, OpenError> {
-    std::fs::create_dir_all(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
-    let path: PathBuf = folder.join(LOCK_FILE);
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| OpenError::io("make", &path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.into())),
-        Err(TryLockError::Error(error)) => Err(OpenError::io("lock", &path, &error)),
+/// A folder that is ours, before its memory is read.
+struct Held {
+    folder: PathBuf,
+    witness: Witness,
+    lock: File,
+}
+
+impl Held {
+    /// Makes the folder and locks it.
+    fn take(folder: &Path) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
+        let path = folder.join(LOCK_FILE);
+        let lock = File::options().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| OpenError::io("make", &path, &error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(folder.into())),
+            Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, &error)),
+        }
+        Ok(Self { folder: folder.into(), witness: Witness::open(folder)?, lock })
+    }
+
+    /// Reads the memory and puts the epoch of a new life on disk, in both places.
+    fn begin(self, now_unix_nanos: i64, existed: bool, open: OpenDatabase) -> Result<Opened, OpenError> {
+        let Self { folder, mut witness, lock } = self;
+        let known = epoch::read(&folder)?;
+        let (mut disk, loaded) = Disk::open(folder.join(STATE_FILE), open, existed, witness.commits())?;
+        let damaged =
+            |reason: String| OpenError::EpochDamaged { path: folder.join(epoch::EPOCH_FILE), reason };
+        let last = match (loaded.epoch, known) {
+            (None, Known::Damaged(reason)) => return Err(damaged(reason)),
+            (ours, Known::At(theirs)) => Some(ours.map_or(theirs, |ours| ours.max(theirs))),
+            (ours, Known::Nothing | Known::Damaged(_)) => ours,
+        };
+        let epoch = match last {
+            None => (now_unix_nanos / 1_000_000_000).max(1),
+            Some(last) => last.checked_add(1).ok_or_else(|| damaged("no epoch comes after it".into()))?,
+        };
+        epoch::write(&folder, epoch)?;
+        disk.begin_life(epoch)?;
+        witness.note(disk.commits());
+        let start = match (existed, last) {
+            (_, None) => Start::New,
+            (false, Some(_)) => Start::MemoryLost,
+            (true, Some(_)) if loaded.after_crash => Start::AfterCrash,
+            (true, Some(_)) => Start::Continued,
+        };
+        Ok(Opened { store: Store { disk, witness, _lock: lock }, memory: loaded.memory, epoch, start })
     }
 }
 

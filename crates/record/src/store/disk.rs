@@ -3,6 +3,7 @@
 //! One table holds all facts, another the format, the epoch and the number of commits. After the disk has refused once,
 //! redb takes nothing more until the file is opened anew, which is done at the next commit.
 
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bigfleet_shard::Memory;
 use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-    TableHandle,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableHandle,
 };
 
 use super::{CommitError, OpenDatabase, OpenError, sync_folder};
@@ -53,10 +53,18 @@ pub(super) struct Loaded {
 
 impl Disk {
     /// Opens, checks and reads the file. It must hold at least `commits`; a new one counts on from there.
-    pub(super) fn open(path: PathBuf, open: OpenDatabase, commits: u64) -> Result<(Self, Loaded), OpenError> {
+    pub(super) fn open(
+        path: PathBuf,
+        open: OpenDatabase,
+        existed: bool,
+        commits: u64,
+    ) -> Result<(Self, Loaded), OpenError> {
         let (database, after_crash) = open_checked(&path, &open)?;
         let inspect = || -> Result<Loaded, Trouble> {
-            initialise(&database, commits)?;
+            if !existed {
+                initialise(&database, commits)?;
+            }
+            look_for_tables(&database)?;
             read_all(&database)
         };
         // redb has assertions that damaged pages can trip; for us these are findings, not reasons to die.
@@ -184,7 +192,7 @@ impl<E: Into<redb::Error>> From<E> for Trouble {
 impl Trouble {
     fn about(self, path: &Path) -> OpenError {
         match self {
-            Self::Redb(redb::Error::Io(error)) => OpenError::io("read", path, &error),
+            Self::Redb(redb::Error::Io(error)) => io_or_damage(path, &error),
             Self::Redb(error) => OpenError::damaged(path, error),
             Self::Damaged(reason) => OpenError::damaged(path, reason),
             Self::Foreign(table) => OpenError::Foreign { path: path.into(), table },
@@ -193,27 +201,42 @@ impl Trouble {
     }
 }
 
-/// Makes the tables if there are none at all.
-fn initialise(database: &Database, commits: u64) -> Result<(), Trouble> {
-    let tables: Vec<String> = {
-        let reading = database.begin_read()?;
-        reading.list_tables()?.map(|table| table.name().to_owned()).collect()
-    };
-    if tables.iter().any(|name| name == META.name()) {
-        return Ok(());
+/// What redb says when it was led astray by what it read, and what the system says.
+fn io_or_damage(path: &Path, error: &std::io::Error) -> OpenError {
+    match error.kind() {
+        // The file does not begin like one of redb's own.
+        ErrorKind::InvalidData => OpenError::damaged(path, "it is not a database"),
+        ErrorKind::UnexpectedEof => OpenError::damaged(path, "it refers to a place after its end"),
+        _ => OpenError::io("read", path, error),
     }
-    if let Some(table) = tables.into_iter().next() {
-        return Err(Trouble::Foreign(table));
-    }
+}
+
+/// Makes the tables of a new file.
+fn initialise(database: &Database, commits: u64) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
         transaction.open_table(FACTS)?;
         let mut meta = transaction.open_table(META)?;
-        meta.insert(FORMAT_KEY, FORMAT)?;
-        meta.insert(COMMITS_KEY, commits)?;
+        if meta.get(FORMAT_KEY)?.is_none() {
+            meta.insert(FORMAT_KEY, FORMAT)?;
+            meta.insert(COMMITS_KEY, commits)?;
+        }
     }
     transaction.commit()?;
     Ok(())
+}
+
+/// A file that was there has our tables. One without any has lost its root; one with others is somebody else's.
+fn look_for_tables(database: &Database) -> Result<(), Trouble> {
+    let reading = database.begin_read()?;
+    let tables: Vec<String> = reading.list_tables()?.map(|table| table.name().to_owned()).collect();
+    if [FACTS.name(), META.name()].iter().all(|name| tables.iter().any(|table| table == name)) {
+        return Ok(());
+    }
+    Err(match tables.into_iter().find(|table| table != FACTS.name() && table != META.name()) {
+        Some(table) => Trouble::Foreign(table),
+        None => Trouble::Damaged("its tables are gone".into()),
+    })
 }
 
 fn read_all(database: &Database) -> Result<Loaded, Trouble> {
@@ -254,12 +277,7 @@ fn open_checked(path: &Path, open: &OpenDatabase) -> Result<(Database, bool), Op
         Ok(database) => database,
         Err(DatabaseError::DatabaseAlreadyOpen) => return Err(OpenError::InUse(path.into())),
         Err(DatabaseError::Storage(StorageError::Corrupted(reason))) => return Err(damaged(reason)),
-        // redb says so when the file does not begin like one of its own.
-        Err(DatabaseError::Storage(StorageError::Io(error)))
-            if error.kind() == std::io::ErrorKind::InvalidData =>
-        {
-            return Err(damaged("it is not a database".into()));
-        }
+        Err(DatabaseError::Storage(StorageError::Io(error))) => return Err(io_or_damage(path, &error)),
         Err(error @ (DatabaseError::RepairAborted | DatabaseError::UpgradeRequired(_))) => {
             return Err(damaged(error.to_string()));
         }
@@ -276,20 +294,22 @@ fn open_checked(path: &Path, open: &OpenDatabase) -> Result<(Database, bool), Op
     Err(damaged(reason))
 }
 
-/// Opens the file at `path`. A new one gets its name only when it is complete, so that a power loss while it is made
-/// leaves no half of it behind.
-pub(super) fn open_file(builder: &mut Builder, path: &Path) -> Result<Database, DatabaseError> {
-    if !path.exists() {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let unfinished = path.with_extension("new");
+/// Makes a new file. It gets its name only when it is complete, so that a power loss meanwhile leaves no half of it
+/// behind.
+pub(super) fn create_file(path: &Path, commits: u64) -> Result<(), OpenError> {
+    let unfinished = path.with_extension("new");
+    let create = || -> Result<(), redb::Error> {
         match std::fs::remove_file(&unfinished) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        drop(builder.create(&unfinished)?);
+        let database = Database::create(&unfinished)?;
+        initialise(&database, commits)?;
+        drop(database);
         std::fs::File::open(&unfinished)?.sync_all()?;
         std::fs::rename(&unfinished, path)?;
-        sync_folder(folder)?;
-    }
-    builder.open(path)
+        sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+        Ok(())
+    };
+    guarded(create).map_err(|reason| OpenError::io("make", path, &reason))
 }

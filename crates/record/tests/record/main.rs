@@ -1,0 +1,17 @@
+//! The store, the tape and replay from outside: values, crashes, damage.
+
+mod codec;
+mod damage;
+mod kill;
+mod power;
+mod random;
+mod recording;
+mod replay;
+mod store;
+mod tape;
+
+/// A folder in memory where the system has one: these tests open and sync thousands of times, and a real disk would
+/// prove nothing more.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
