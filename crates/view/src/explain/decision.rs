@@ -1,0 +1,126 @@
+//! Why one action was chosen: from memory if the cycle is still at hand, else by running it again.
+
+use bigfleet_record::Decided;
+use bigfleet_record::replay::ReplayState;
+use bigfleet_record::tape::Reader;
+use bigfleet_shard::CycleRecord;
+use tonic::Status;
+
+use crate::convert::{reasons, why};
+use crate::decisions::message;
+use crate::explain::victim_parts;
+use crate::known::Known;
+use crate::needs;
+use crate::service::View;
+use crate::shards::Shards;
+use crate::snapshot::{blocking, tape_status};
+use crate::v1;
+
+impl<S: Shards> View<S> {
+    pub(crate) async fn explain_decision(
+        &self,
+        request: v1::ExplainDecisionRequest,
+    ) -> Result<v1::DecisionExplanation, Status> {
+        if request.machine.is_empty() || request.cycle == 0 {
+            return Err(Status::invalid_argument(
+                "a decision is named by its cycle and its machine; give both",
+            ));
+        }
+        let recent = self.recent().await?;
+        let at_hand = recent.iter().find(|record| record.cycle == request.cycle);
+        let answer = match &self.about.record_dir {
+            // The record knows everything as it was then.
+            Some(folder) => {
+                let folder = folder.clone();
+                let (cycle, machine) = (request.cycle, request.machine.clone());
+                let read = move || {
+                    let reader = Reader::open(&folder).map_err(|error| tape_status(&error.into()))?;
+                    let entry = reader.at_cycle(cycle).map_err(|error| tape_status(&error.into()))?;
+                    if entry.cycle != cycle {
+                        return Err(quiet(cycle));
+                    }
+                    let state = reader.state_at(&entry).map_err(|error| tape_status(&error))?;
+                    of_state(&state, &machine)
+                };
+                match (blocking(read).await, at_hand) {
+                    (Ok(answer), _) => Ok(answer),
+                    // The newest cycles may not have reached the disk.
+                    (Err(_), Some(record)) => of_record(record, &request.machine),
+                    (Err(status), None) => Err(status),
+                }
+            }
+            None => match at_hand {
+                Some(record) => of_record(record, &request.machine),
+                None => {
+                    let kept = recent.first().map_or_else(
+                        || "none".to_owned(),
+                        |first| format!("{} to {}", first.cycle, recent.last().map_or(0, |last| last.cycle)),
+                    );
+                    Err(Status::not_found(format!(
+                        "cycle {} is not at hand ({kept} are), and this shard keeps no decision record",
+                        request.cycle
+                    )))
+                }
+            },
+        };
+        let mut answer = answer?;
+        answer.as_of = Some(self.as_of().await?);
+        if let Some(decision) = answer.decision.take() {
+            answer.decision = self.described(vec![decision]).await?.pop();
+        }
+        if let (Some(machine), Some(decision)) = (&answer.machine, &mut answer.decision) {
+            // As it was then, not as it is now.
+            decision.usd_per_hour = machine.usd_per_hour;
+        }
+        Ok(answer)
+    }
+}
+
+fn quiet(cycle: u64) -> Status {
+    Status::not_found(format!("cycle {cycle} decided nothing, or is not in the record"))
+}
+
+fn nothing(cycle: u64, machine: &str) -> Status {
+    Status::not_found(format!(
+        "cycle {cycle} decided nothing about machine {machine:?}; `bigfleet get decisions` lists what it did"
+    ))
+}
+
+fn of_record(record: &CycleRecord, machine: &str) -> Result<v1::DecisionExplanation, Status> {
+    let found = record.actions.iter().find(|ordered| *ordered.action.machine == *machine);
+    let ordered = found.ok_or_else(|| nothing(record.cycle, machine))?;
+    let decided = Decided::from(ordered);
+    Ok(v1::DecisionExplanation {
+        decision: Some(message(record.into(), &decided)),
+        reasons: Some(reasons(record.reasons)),
+        ..v1::DecisionExplanation::default()
+    })
+}
+
+pub(super) fn of_state(state: &ReplayState, machine: &str) -> Result<v1::DecisionExplanation, Status> {
+    let record = &state.record;
+    let found = record.decided.iter().find(|decided| *decided.machine == *machine);
+    let decided = found.ok_or_else(|| nothing(record.cycle, machine))?;
+    let mut decision = message(record.into(), decided);
+    let action = state.decision.actions.iter().find(|action| *action.machine == *machine);
+    let replayed = decision.why.is_none();
+    if replayed {
+        let explained = action.and_then(|action| state.fleet.explain_action(action, &record.options));
+        decision.why = explained.as_ref().map(why);
+    }
+    let known = state.machines.get(machine).map(|machine| Known::recorded(machine.clone()));
+    let need = decided.need.as_ref().and_then(|need| needs::one(&state.fleet, &need.key));
+    let score = known
+        .as_ref()
+        .filter(|_| decision.kind() == v1::ActionKind::Preempt)
+        .map(|known| victim_parts(&record.options, decision.priority, &known.machine.assigned));
+    Ok(v1::DecisionExplanation {
+        as_of: None,
+        decision: Some(decision),
+        replayed,
+        need: need.map(|row| row.message),
+        machine: known.map(|known| known.message(v1::Detail::Full)),
+        score,
+        reasons: Some(reasons(record.reasons)),
+    })
+}

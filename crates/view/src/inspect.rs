@@ -1,0 +1,248 @@
+//! `ShardRead.InspectNeeds`: the wire's own view of demand, for dashboards that know nothing else of us.
+//!
+//! The wire has fewer reasons than we do. A parked gang is told as one whose topology cannot be satisfied, which is why it
+//! was parked; a need that waits for machines to drain is told as starved by whoever still has them.
+//!
+//! Counting what would do for a need looks at every machine. That is done for as many needs as is reasonable, in order;
+//! beyond that the count says that it stopped early, and candidates are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bigfleet_engine::{ActionKind, Decision, Fleet};
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::resource::ResourceVec;
+use bigfleet_proto::v1alpha1::inspect_needs_response::Frame;
+use bigfleet_proto::v1alpha1::{
+    self as wire, InspectNeedsHeader, InspectNeedsRequest, InspectNeedsResponse, MatchingSupply, NeedView,
+    PreemptionSummary, Resources, UnmetReason,
+};
+use bigfleet_shard::Shard;
+use tonic::Status;
+
+use crate::explain::Domains;
+use crate::known::named;
+use crate::needs::{self, NeedRow};
+use crate::pages::Pages;
+use crate::service::View;
+use crate::shards::Shards;
+use crate::snapshot::{Walk, blocking};
+use crate::v1;
+
+/// Machines looked at to count what would do, over all needs.
+const LOOKED_AT: usize = 50_000_000;
+/// Candidate domains told for a gang.
+const CANDIDATES: usize = 20;
+/// Needs whose remaining facts are taken from the shard at once.
+const PART: usize = 500;
+
+/// A need on its way to the wire.
+struct Row {
+    view: NeedView,
+    need: NeedRow,
+    victims: Vec<Box<str>>,
+    /// What a gang asks for, and the machines it has.
+    gang: Option<(Need, BTreeSet<Box<str>>)>,
+}
+
+fn reason(reason: v1::Reason) -> UnmetReason {
+    match reason {
+        v1::Reason::Unspecified => UnmetReason::Unspecified,
+        v1::Reason::Parked | v1::Reason::TopologyUnsatisfiable => UnmetReason::TopologyUnsatisfiable,
+        v1::Reason::NoMatchingSupply => UnmetReason::NoMatchingSupply,
+        v1::Reason::PreemptionExhausted => UnmetReason::PreemptionExhausted,
+        v1::Reason::InFlight | v1::Reason::PriorityStarved => UnmetReason::PriorityStarved,
+    }
+}
+
+/// What a decision binds and buys for each need.
+fn acquisitions(decision: Option<&Decision>) -> BTreeMap<NeedKey, (i32, i32)> {
+    let mut counts: BTreeMap<NeedKey, (i32, i32)> = BTreeMap::new();
+    for action in decision.into_iter().flat_map(|decision| &decision.actions) {
+        let Some(demand) = &action.need else { continue };
+        match action.kind {
+            ActionKind::Bootstrap => counts.entry(demand.need.key()).or_default().0 += 1,
+            ActionKind::Provision => counts.entry(demand.need.key()).or_default().1 += 1,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// What could serve a need, by the state it is in.
+fn matching(fleet: &Fleet, key: &NeedKey, may_look: bool) -> MatchingSupply {
+    if may_look && let Some(funnel) = fleet.funnel(key) {
+        let of = |state| {
+            let held = funnel.holders.iter().filter(|holder| holder.state == state);
+            held.map(|holder| holder.machines).sum::<usize>() as i32
+        };
+        let (idle, configured) = (of(MachineState::Idle), of(MachineState::Configured));
+        return MatchingSupply {
+            idle,
+            configured,
+            speculative: of(MachineState::Speculative),
+            capped: false,
+        };
+    }
+    let free = fleet.available(key).unwrap_or_default();
+    MatchingSupply {
+        idle: free.idle as i32,
+        configured: 0,
+        speculative: free.speculative as i32,
+        capped: true,
+    }
+}
+
+fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize) -> (Vec<Row>, usize) {
+    let acquired = acquisitions(decision);
+    let mut all = needs::all(fleet);
+    all.retain(|row| {
+        cluster.is_empty() || row.message.key.as_ref().is_some_and(|key| key.cluster == cluster)
+    });
+    let total = all.len();
+    let mut looks = LOOKED_AT / fleet.machine_count().max(1);
+    let row = |mut row: NeedRow| {
+        let mut message = std::mem::take(&mut row.message);
+        let key = message.key.take().unwrap_or_default();
+        let own = NeedKey {
+            cluster: key.cluster.as_str().into(),
+            fingerprint: key.fingerprint.as_str().into(),
+            group: key.group.as_str().into(),
+        };
+        let why = message.reason();
+        let (bootstrap_count, provision_count) = acquired.get(&row.decided_as).copied().unwrap_or_default();
+        let residual = if message.unresolved.is_empty() { message.deficit } else { message.unresolved };
+        let outcome = fleet.outcome_of(&own).filter(|_| !message.satisfied);
+        let victims = outcome.map_or_else(Vec::new, |o| {
+            o.victims.iter().chain(&o.in_flight).map(|id| Box::from(*id)).collect()
+        });
+        let supply = (!message.satisfied).then(|| {
+            let may_look = looks > 0;
+            looks = looks.saturating_sub(1);
+            matching(fleet, &own, may_look)
+        });
+        let gang = fleet.need(&own).filter(|demand| demand.need.profile.same().is_some());
+        let view = NeedView {
+            need: message.spec,
+            cluster_id: key.cluster,
+            arrival_unix_nanos: message.first_seen_unix_nanos,
+            profile_fingerprint: key.fingerprint,
+            satisfied: message.satisfied,
+            residual_deficit: (!message.satisfied).then_some(Resources { resources: residual }),
+            claimed_machine_count: message.credited as i32,
+            bootstrap_count,
+            provision_count,
+            same_domain: message.domain,
+            same_satisfiable: message.domain_covers,
+            acquisition_parked: message.parked,
+            parked_age_cycles: 0,
+            age_cycles_unmet: 0,
+            unmet_reason: if message.satisfied { 0 } else { reason(why).into() },
+            matching_supply: supply,
+            preemption: None,
+            same_candidates: Vec::new(),
+        };
+        let gang = gang.map(|demand| (demand.need.clone(), row.machines.iter().cloned().collect()));
+        Row { view, need: row, victims, gang }
+    };
+    (all.into_iter().take(limit).map(row).collect(), total)
+}
+
+impl<S: Shards> View<S> {
+    pub(crate) async fn inspect_needs(
+        &self,
+        request: InspectNeedsRequest,
+        pages: Pages<InspectNeedsResponse>,
+    ) -> Result<(), Status> {
+        let snapshot = self.snapshot(None).await?;
+        let decision = self.shards.inspect(|shard, _| shard.decision().cloned()).await?;
+        let cycle = i64::try_from(snapshot.as_of.cycle).unwrap_or(i64::MAX);
+        let mut header = InspectNeedsHeader {
+            cycle,
+            computed_at_unix_nanos: snapshot.as_of.cycle_unix_nanos,
+            total_needs: 0,
+        };
+        if cycle == 0 {
+            return pages.send(InspectNeedsResponse { frame: Some(Frame::Header(header)) }).await;
+        }
+        let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let (cluster, fleet) = (request.cluster_id, snapshot.fleet);
+        let known = fleet.machine_count();
+        let (mut rows, total) =
+            blocking(move || Ok(rows(&fleet, decision.as_deref(), &cluster, limit))).await?;
+        header.total_needs = i32::try_from(total).unwrap_or(i32::MAX);
+        self.candidates(&mut rows, LOOKED_AT / known.max(1)).await?;
+        pages.send(InspectNeedsResponse { frame: Some(Frame::Header(header)) }).await?;
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let part: Vec<Row> = rows.by_ref().take(PART).collect();
+            for view in self.finish(part, snapshot.as_of.cycle).await? {
+                pages.send(InspectNeedsResponse { frame: Some(Frame::Need(view)) }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the domains that could carry each gang, for the first `most` of them.
+    async fn candidates(&self, rows: &mut [Row], most: usize) -> Result<(), Status> {
+        let mut gangs: Vec<(usize, Domains<'_>, &BTreeSet<Box<str>>)> = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            if let Some((need, own)) = row.gang.as_ref().filter(|_| gangs.len() < most) {
+                gangs.push((at, Domains::new(need), own));
+            }
+        }
+        if gangs.is_empty() {
+            return Ok(());
+        }
+        let mut walk = Walk::begin(None);
+        while let Some(slice) = self.next_slice(&mut walk).await? {
+            for (_, domains, own) in &mut gangs {
+                slice.iter().for_each(|one| domains.count(one, own));
+            }
+        }
+        let found: Vec<(usize, Vec<v1::DomainCoverage>)> =
+            gangs.into_iter().map(|(at, domains, _)| (at, domains.best(CANDIDATES))).collect();
+        for (at, best) in found {
+            let candidate = |domain: v1::DomainCoverage| wire::DomainCoverage {
+                domain: domain.domain,
+                coverage_per_mille: domain.coverage_per_mille as i32,
+                satisfiable: domain.coverage_per_mille == 1000,
+            };
+            rows[at].view.same_candidates = best.into_iter().map(candidate).collect();
+        }
+        Ok(())
+    }
+
+    /// Adds ages and what preemption freed.
+    async fn finish(&self, rows: Vec<Row>, cycle: u64) -> Result<Vec<NeedView>, Status> {
+        let exhausted = UnmetReason::PreemptionExhausted as i32;
+        let victims =
+            rows.iter().filter(|row| row.view.unmet_reason == exhausted).flat_map(|row| &row.victims);
+        let machines = named(&*self.shards, victims.cloned().collect()).await?;
+        let provides: BTreeMap<&str, &ResourceVec> =
+            machines.iter().map(|known| (&*known.machine.id, known.machine.provides())).collect();
+        let mut rows = rows;
+        for row in rows.iter_mut().filter(|row| row.view.unmet_reason == exhausted) {
+            let freed = row.victims.iter().filter_map(|id| provides.get(&**id));
+            let freed = freed.fold(ResourceVec::ZERO, |sum, amount| sum.add(amount));
+            row.view.preemption = Some(PreemptionSummary {
+                victims_found: row.victims.len() as i32,
+                capacity_freed: Some(Resources::from(&freed)),
+            });
+        }
+        let look = move |shard: &Shard, _| -> Vec<NeedView> {
+            let age = |since: u64| i32::try_from(cycle.saturating_sub(since)).unwrap_or(i32::MAX);
+            for row in &mut rows {
+                if let Some(shortfall) = shard.ledger().get(&row.need.decided_as) {
+                    row.view.age_cycles_unmet = age(shortfall.since.cycle);
+                }
+                let parked = shard.stuck(&row.need.decided_as).and_then(|stuck| stuck.parked_cycle);
+                if let Some(parked) = parked.filter(|_| row.view.acquisition_parked) {
+                    row.view.parked_age_cycles = age(parked);
+                }
+            }
+            rows.into_iter().map(|row| row.view).collect()
+        };
+        Ok(self.shards.inspect(look).await?)
+    }
+}

@@ -1,0 +1,193 @@
+//! One moment of a fleet to ask things of: a fork of the living one, or one read back from the decision record.
+//!
+//! Forking costs microseconds on the shard's thread. Everything asked of a snapshot is worked out elsewhere.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use bigfleet_engine::{Fleet, Options};
+use bigfleet_model::machine::Machine;
+use bigfleet_record::Recorded;
+use bigfleet_record::replay::ReplayError;
+use bigfleet_record::tape::{Reader, TapeError};
+use bigfleet_shard::Shard;
+use tonic::Status;
+
+use crate::known::{self, Known, Search};
+use crate::service::View;
+use crate::shards::Shards;
+use crate::v1;
+
+/// One moment of a fleet.
+pub(crate) struct Snapshot {
+    pub(crate) as_of: v1::AsOf,
+    pub(crate) fleet: Fleet,
+    pub(crate) options: Options,
+    pub(crate) now_unix_nanos: i64,
+    /// Present if it was read from the record.
+    pub(crate) past: Option<Arc<Past>>,
+}
+
+/// What the record adds to a fleet of the past.
+pub(crate) struct Past {
+    pub(crate) machines: BTreeMap<Box<str>, Arc<Machine>>,
+    pub(crate) record: Recorded,
+}
+
+impl Snapshot {
+    fn live(shard: &Shard, now_unix_nanos: i64, simulated: bool) -> Self {
+        Self {
+            as_of: as_of(shard, now_unix_nanos, simulated),
+            fleet: shard.engine().fork(),
+            options: shard.options(),
+            now_unix_nanos,
+            past: None,
+        }
+    }
+}
+
+/// What an answer of the living shard is of.
+pub(crate) fn as_of(shard: &Shard, now_unix_nanos: i64, simulated: bool) -> v1::AsOf {
+    let ran = shard.last_cycle_unix_nanos();
+    v1::AsOf {
+        shard_id: shard.config().shard_id.to_string(),
+        epoch: shard.config().epoch,
+        cycle: if ran.is_some() { shard.cycle() } else { 0 },
+        cycle_unix_nanos: ran.unwrap_or_default(),
+        now_unix_nanos,
+        from_record: false,
+        simulated,
+    }
+}
+
+/// Runs something that takes its time where it disturbs nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Status::internal(format!("the answer could not be worked out: {error}"))))
+}
+
+/// What a trouble with the record means to whoever asked.
+pub(crate) fn tape_status(error: &ReplayError) -> Status {
+    match error {
+        ReplayError::Tape(TapeError::TooEarly { .. } | TapeError::Empty(_)) => {
+            Status::not_found(error.to_string())
+        }
+        _ => Status::internal(error.to_string()),
+    }
+}
+
+fn read_back(
+    folder: &Path,
+    moment: &v1::moment::Moment,
+    mut as_of: v1::AsOf,
+) -> Result<Snapshot, ReplayError> {
+    let reader = Reader::open(folder)?;
+    let entry = match moment {
+        v1::moment::Moment::Cycle(cycle) => reader.at_cycle(*cycle)?,
+        v1::moment::Moment::UnixNanos(unix_nanos) => reader.at_time(*unix_nanos)?,
+    };
+    let state = reader.state_at(&entry)?;
+    as_of.cycle = state.record.cycle;
+    as_of.epoch = state.record.epoch;
+    as_of.cycle_unix_nanos = state.record.now_unix_nanos;
+    as_of.from_record = true;
+    Ok(Snapshot {
+        as_of,
+        fleet: state.fleet,
+        options: state.record.options.clone(),
+        now_unix_nanos: state.record.now_unix_nanos,
+        past: Some(Arc::new(Past { machines: state.machines, record: state.record })),
+    })
+}
+
+impl<S: Shards> View<S> {
+    /// The moment somebody asks about; now if they do not say.
+    pub(crate) async fn snapshot(&self, at: Option<v1::Moment>) -> Result<Snapshot, Status> {
+        let simulated = self.about.simulated;
+        let Some(moment) = at.and_then(|at| at.moment) else {
+            return Ok(self.shards.inspect(move |shard, now| Snapshot::live(shard, now, simulated)).await?);
+        };
+        let now = self.as_of().await?;
+        let folder = self.record_dir()?.to_owned();
+        blocking(move || read_back(&folder, &moment, now).map_err(|error| tape_status(&error))).await
+    }
+
+    /// What an answer about now is of.
+    pub(crate) async fn as_of(&self) -> Result<v1::AsOf, Status> {
+        let simulated = self.about.simulated;
+        Ok(self.shards.inspect(move |shard, now| as_of(shard, now, simulated)).await?)
+    }
+
+    pub(crate) fn record_dir(&self) -> Result<&Path, Status> {
+        self.about.record_dir.as_deref().ok_or_else(|| {
+            Status::failed_precondition(
+                "this shard keeps no decision record, so it cannot look back; run it with a data folder",
+            )
+        })
+    }
+
+    /// The machine somebody means.
+    pub(crate) async fn find_machine(&self, snapshot: &Snapshot, text: &str) -> Result<Known, Status> {
+        let Some(past) = &snapshot.past else { return known::find(&*self.shards, text).await };
+        if let Some(machine) = past.machines.get(text) {
+            return Ok(Known::recorded(machine.clone()));
+        }
+        let mut search = Search::new(text);
+        past.machines.values().for_each(|machine| search.consider(Known::recorded(machine.clone())));
+        search.result()
+    }
+
+    /// Machines by name; those unknown are left out.
+    pub(crate) async fn machines_named(
+        &self,
+        snapshot: &Snapshot,
+        ids: Vec<Box<str>>,
+    ) -> Result<Vec<Known>, Status> {
+        let Some(past) = &snapshot.past else { return known::named(&*self.shards, ids).await };
+        Ok(ids.iter().filter_map(|id| past.machines.get(id)).map(|m| Known::recorded(m.clone())).collect())
+    }
+
+    /// The next machines of a walk over all of them.
+    pub(crate) async fn next_slice(&self, walk: &mut Walk) -> Result<Option<Vec<Known>>, Status> {
+        match walk {
+            Walk::Over => Ok(None),
+            Walk::Living(place) => {
+                let slice = known::slice(&*self.shards, *place).await?;
+                *walk = slice.next.map_or(Walk::Over, Walk::Living);
+                Ok(Some(slice.machines))
+            }
+            Walk::Past(past, after) => {
+                let rest = past.machines.range::<str, _>((Bound::Excluded(&**after), Bound::Unbounded));
+                let slice: Vec<Known> =
+                    rest.take(known::SLICE).map(|(_, machine)| Known::recorded(machine.clone())).collect();
+                match slice.last() {
+                    Some(last) => *after = last.machine.id.clone(),
+                    None => *walk = Walk::Over,
+                }
+                Ok(Some(slice))
+            }
+        }
+    }
+}
+
+/// How far a walk over all machines has come.
+pub(crate) enum Walk {
+    /// Through the living shard, from this place on.
+    Living(u32),
+    /// Through the record, after this machine.
+    Past(Arc<Past>, Box<str>),
+    /// All were seen.
+    Over,
+}
+
+impl Walk {
+    /// From the first machine on.
+    pub(crate) fn begin(past: Option<&Arc<Past>>) -> Self {
+        past.map_or(Self::Living(0), |past| Self::Past(past.clone(), "".into()))
+    }
+}
