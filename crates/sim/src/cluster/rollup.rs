@@ -1,0 +1,34 @@
+//! What a cluster reports: one request per pod, merged by the same primitive every operator uses.
+
+use bigfleet_model::need::{Need, aggregate};
+
+use super::Pods;
+
+impl Pods {
+    /// The whole demand. All wanted pods count, whether they have a place or not: machines that serve them are credited
+    /// by the shard.
+    pub fn rollup(&self) -> Vec<Need> {
+        let mut rows = Vec::new();
+        for work in &self.work {
+            // Like pods ask for the same, so the sum of their requests is one request times their number.
+            let request = Need::of_unit(self.name.clone(), work.profile.clone(), work.unit.clone());
+            let pods = if self.unmet_only { work.waiting } else { work.wanted };
+            if pods > 0 {
+                rows.push(request.clone().times(pods));
+            }
+            for (gang, places) in &work.gangs {
+                if self.unmet_only && !places.is_empty() {
+                    continue;
+                }
+                let group = format!("{}/{gang}", work.name).into();
+                rows.push(Need { group, ..request.clone().times(work.gang) });
+            }
+        }
+        aggregate(rows)
+    }
+
+    /// Whether the roll-up may differ from the last time this was asked.
+    pub fn take_demand_changed(&mut self) -> bool {
+        std::mem::take(&mut self.demand_changed)
+    }
+}

@@ -1,0 +1,70 @@
+//! Fuzzing the world: a random fleet, load and set of faults per seed.
+//!
+//! Each run has two halves. In the first, faults come and go and the invariants are checked at every step. Then all
+//! faults are lifted and the load stands still: all that is wanted must be there or be stated as missing, and nothing
+//! may move any more.
+
+mod shrink;
+mod worlds;
+
+use bigfleet_provider_sim::Span;
+
+use crate::invariant::Violation;
+use crate::planted::Planted;
+use crate::run::{Outcome, outcome};
+use crate::scenario::Scenario;
+use crate::world::{MINUTE, Setup, World};
+
+pub use shrink::shrink;
+pub use worlds::{long_world_of, world_of};
+
+/// How long a world may take to come to rest once nothing goes wrong any more. It covers the longest waits there are:
+/// graces of ten minutes, holds of ten, watchdogs of an hour, a reclaim cap of one machine per half minute.
+const SETTLE: i64 = 150 * MINUTE;
+/// How long it is watched being at rest.
+const QUIET: i64 = 30 * MINUTE;
+
+/// A world in which something did not hold.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its seed.
+    pub seed: u64,
+    /// What did not hold.
+    pub violation: Violation,
+    /// The world.
+    pub scenario: Scenario,
+    /// The bug that was planted, if one was.
+    pub planted: Option<Planted>,
+}
+
+/// Plays the world of a seed; what did not hold, if anything.
+pub fn run_seed(seed: u64, planted: Option<Planted>) -> Option<Found> {
+    let scenario = world_of(seed);
+    let violation = fails(&scenario, planted)?;
+    Some(Found { seed, violation, scenario, planted })
+}
+
+/// Plays both halves of a world; the first thing that did not hold.
+pub(crate) fn fails(scenario: &Scenario, planted: Option<Planted>) -> Option<Violation> {
+    let outcome = play(scenario, Setup { planted, ..Setup::default() });
+    outcome.violations.into_iter().next()
+}
+
+/// Plays both halves of a world.
+pub fn play(scenario: &Scenario, setup: Setup) -> Outcome {
+    let mut world = World::new(scenario, setup);
+    world.stop_at_first();
+    let chaos = scenario.lasts.nanos();
+    world.run_until(chaos);
+    if world.violations().is_empty() {
+        world.lift_faults();
+        world.run_until(chaos + SETTLE + QUIET);
+        world.settled(chaos + SETTLE);
+    }
+    outcome(scenario, &world)
+}
+
+/// How long both halves are.
+pub fn length(scenario: &Scenario) -> Span {
+    Span::from_nanos(scenario.lasts.nanos() + SETTLE + QUIET)
+}
