@@ -149,10 +149,12 @@ impl Shard {
         let mut old = before.iter().peekable();
         let mut same = before.len() == reported.len();
         for need in &mut reported {
-            let key = |need: &Need| (need.profile.fingerprint().to_owned(), need.group.clone());
-            let mine = key(need);
-            while old.next_if(|row| key(row) < mine).is_some() {}
-            if let Some(row) = old.next_if(|row| key(row) == mine) {
+            let profile = need.profile.clone();
+            let order = |row: &Need| {
+                row.profile.fingerprint().cmp(profile.fingerprint()).then_with(|| row.group.cmp(&need.group))
+            };
+            while old.next_if(|row| order(row).is_lt()).is_some() {}
+            if let Some(row) = old.next_if(|row| order(row).is_eq()) {
                 same &= row.aggregate == need.aggregate && row.min_unit == need.min_unit;
                 need.first_seen_unix_nanos = row.first_seen_unix_nanos;
                 need.profile = row.profile.clone();

@@ -10,6 +10,7 @@
 //!   time ────► advance ─┘   (engine inside)      └──► effects: calls, frames, records, notices
 //! ```
 
+mod audit;
 mod care;
 mod cluster;
 mod config;

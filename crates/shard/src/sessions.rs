@@ -18,6 +18,9 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
+        if self.sessions.get(&session).is_some_and(|spoke_for| spoke_for != name) {
+            self.close_session(session, now, step);
+        }
         let cluster = self.clusters.entry(name.clone()).or_default();
         let before = cluster.session.replace(session);
         cluster.protocol = protocol;

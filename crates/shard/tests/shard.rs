@@ -5,6 +5,8 @@ mod harness;
 
 #[path = "shard/acquire.rs"]
 mod acquire;
+#[path = "shard/chaos.rs"]
+mod chaos;
 #[path = "shard/give_back.rs"]
 mod give_back;
 #[path = "shard/rails.rs"]

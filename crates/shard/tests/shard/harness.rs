@@ -37,6 +37,12 @@ pub(crate) struct Cloud {
 
 pub(crate) struct Records(Vec<Machine>);
 
+impl Records {
+    pub(crate) fn of(machines: Vec<Machine>) -> Self {
+        Self(machines)
+    }
+}
+
 struct Record<'a>(&'a Machine);
 
 impl Report for Record<'_> {
