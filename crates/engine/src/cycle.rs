@@ -131,6 +131,10 @@ struct Plan {
     fits_free: Vec<bool>,
     folds: u64,
     credit: Arc<Credit>,
+    /// What every cycle asks every credit, answered without looking there.
+    shared: bool,
+    has_short: bool,
+    has_excess: bool,
 }
 
 /// The inputs of the last decision.
@@ -365,7 +369,7 @@ impl Cache {
         let silent = Arc::new(ClusterDemand::default());
         let demand_of = |cluster: u32| needs.cluster(cluster).unwrap_or(&silent);
         let changed: Vec<u32> =
-            (0..self.plans.len() as u32).filter(|c| self.is_stale(*c, demand_of(*c), sources)).collect();
+            (0..self.plans.len() as u32).filter(|c| self.is_stale(*c, needs, sources)).collect();
         let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
             let mut places = vec![NONE; sources.classes.len()];
             clusters
@@ -390,14 +394,17 @@ impl Cache {
         walked
     }
 
-    fn is_stale(&self, cluster: u32, demand: &ClusterDemand, sources: Sources<'_>) -> bool {
+    fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
         let Some(plan) = &self.plans[cluster as usize] else { return true };
         let index = sources.index;
-        plan.demand != demand.version
-            || plan.supply != index.holdings.supply(cluster).version
+        plan.demand != needs.version(cluster)
+            || plan.supply != index.holdings.version(cluster)
             || plan.generation != index.generation
-            || plan.credit.shared
-            || plan.folds != self.folds.revision && !self.fits_free(demand).eq(plan.fits_free.iter().copied())
+            || plan.shared
+            || plan.folds != self.folds.revision
+                && needs
+                    .cluster(cluster)
+                    .is_some_and(|demand| !self.fits_free(demand).eq(plan.fits_free.iter().copied()))
     }
 
     fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
@@ -438,11 +445,14 @@ impl Cache {
             self.claimants.enter(&credit);
         }
         self.plans[cluster as usize] = Some(Plan {
-            demand: needs.cluster(cluster).map_or(0, |demand| demand.version),
-            supply: sources.index.holdings.supply(cluster).version,
+            demand: needs.version(cluster),
+            supply: sources.index.holdings.version(cluster),
             generation: sources.index.generation,
             fits_free,
             folds: self.folds.revision,
+            shared: credit.shared,
+            has_short: !credit.short.is_empty(),
+            has_excess: !credit.excess.is_empty(),
             credit: Arc::new(credit),
         });
     }
@@ -451,7 +461,8 @@ impl Cache {
     fn shorts(&self) -> Vec<Short> {
         let mut shorts = Vec::new();
         for cluster in &self.by_name {
-            let Some(plan) = &self.plans[*cluster as usize] else { continue };
+            let plan = self.plans[*cluster as usize].as_ref();
+            let Some(plan) = plan.filter(|plan| plan.has_short) else { continue };
             let credit = &plan.credit;
             shorts.extend(credit.short.iter().map(|(row, missing)| Short {
                 cluster: *cluster,

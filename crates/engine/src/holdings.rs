@@ -27,8 +27,6 @@ pub(crate) struct Held {
 pub(crate) struct Supply {
     pub(crate) configured: Vec<Held>,
     pub(crate) configuring: Vec<Held>,
-    /// Grows whenever anything creditable to this cluster changes.
-    pub(crate) version: u64,
 }
 
 impl Supply {
@@ -44,6 +42,8 @@ pub(crate) const RELEASED: [CapacityType; 2] = [CapacityType::OnDemand, Capacity
 #[derive(Clone, Default)]
 pub(crate) struct Holdings {
     supply: Vec<Arc<Supply>>,
+    /// By cluster, when anything creditable to it last changed; apart, because a cycle looks at all of them.
+    versions: Vec<u64>,
     creating: Arc<Map<u32, Vec<u32>>>,
     draining: Arc<Map<u32, Vec<u32>>>,
     /// Idle machines by idle stamp, per released capacity type.
@@ -56,7 +56,8 @@ impl Holdings {
     pub(crate) fn rebuild(&mut self, inventory: &Inventory, vocab: &Vocabulary) {
         self.version += 1;
         let mut supply: Vec<Supply> = Vec::new();
-        supply.resize_with(vocab.cluster_count(), || Supply { version: self.version, ..Supply::default() });
+        supply.resize_with(vocab.cluster_count(), Supply::default);
+        self.versions = vec![self.version; vocab.cluster_count()];
         let (mut creating, mut draining): (Map<_, Vec<u32>>, Map<_, Vec<u32>>) = Default::default();
         let mut due = [Vec::new(), Vec::new()];
         for machine in inventory.in_id_order().iter().copied() {
@@ -97,6 +98,7 @@ impl Holdings {
     pub(crate) fn follow(&mut self, changes: &[(u32, Row)], inventory: &Inventory, vocab: &Vocabulary) {
         if self.supply.len() < vocab.cluster_count() {
             self.supply.resize_with(vocab.cluster_count(), Arc::default);
+            self.versions.resize(vocab.cluster_count(), 0);
         }
         self.version += 1;
         // All changed machines leave before any comes back: a place in keep order is found by looking at
@@ -160,9 +162,13 @@ impl Holdings {
 
     /// A cluster's supply, about to change.
     fn touch(&mut self, cluster: u32) -> &mut Supply {
-        let supply = Arc::make_mut(&mut self.supply[cluster as usize]);
-        supply.version = self.version;
-        supply
+        self.versions[cluster as usize] = self.version;
+        Arc::make_mut(&mut self.supply[cluster as usize])
+    }
+
+    /// Grows whenever anything creditable to a cluster changes.
+    pub(crate) fn version(&self, cluster: u32) -> u64 {
+        self.versions[cluster as usize]
     }
 
     /// What a cluster holds.

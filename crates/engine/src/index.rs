@@ -24,11 +24,13 @@ pub(crate) struct Index {
     pub(crate) free: Arc<Lots>,
     /// Configured machines by what they are worth as victims; made when first needed.
     pub(crate) bound: Option<Arc<Lots>>,
-    /// How many free machines there are of each class.
-    free_count: Vec<u32>,
+    /// How many Idle and how many Speculative machines there are of each class.
+    free_count: [Vec<u32>; 2],
+    /// The classes that have any.
+    free_classes: [Bits; 2],
     /// How many live machines there are of each class, free or not; counted when first asked for.
     live_count: OnceLock<Vec<u32>>,
-    /// Grows when a class gains its first free machine or loses its last.
+    /// Grows when a class gains its first Idle or Speculative machine or loses its last.
     pub(crate) presence: u64,
     /// The interest the classes were built for; `None` before there are any.
     interest: Option<u64>,
@@ -42,7 +44,11 @@ const SPECULATIVE: u32 = 1;
 
 /// The rank of a free machine: its terms, and whether it still has to be bought.
 pub(crate) fn free_rank(row: &Row) -> u32 {
-    row.terms << 1 | u32::from(row.state == Some(MachineState::Speculative))
+    row.terms << 1 | u32::from(is_speculative(row))
+}
+
+fn is_speculative(row: &Row) -> bool {
+    row.state == Some(MachineState::Speculative)
 }
 
 /// Splits a free rank into terms and whether the machines are Speculative.
@@ -102,12 +108,15 @@ impl Index {
         self.interest = Some(interest.revision());
         self.presence += 1;
         self.bound = None;
-        self.free_count = vec![0; classes.len()];
+        self.free_count = [vec![0; classes.len()], vec![0; classes.len()]];
+        self.free_classes = [Bits::default(), Bits::default()];
         self.live_count = OnceLock::new();
         let mut free = Vec::new();
         for (machine, row) in inventory.rows().filter(|(_, row)| is_free(row)) {
             let class = classes.of_kind(row.kind);
-            self.free_count[class as usize] += 1;
+            let list = usize::from(is_speculative(row));
+            self.free_count[list][class as usize] += 1;
+            self.free_classes[list].insert(class);
             let place = Place { class, rank: free_rank(row), kind: row.kind };
             free.push(Newcomer { machine, order: row.order, place });
         }
@@ -119,7 +128,7 @@ impl Index {
         if self.classes.is_behind(vocab) {
             Arc::make_mut(&mut self.classes).extend(vocab);
         }
-        self.free_count.resize(self.classes.len(), 0);
+        self.free_count.iter_mut().for_each(|count| count.resize(self.classes.len(), 0));
         if let Some(live) = self.live_count.get_mut() {
             live.resize(self.classes.len(), 0);
         }
@@ -138,16 +147,24 @@ impl Index {
             if is_free(old) {
                 let place = Place { class: class(old), rank: free_rank(old), kind: old.kind };
                 Arc::make_mut(&mut self.free).remove(*machine, place, classes, inventory);
-                let count = &mut self.free_count[place.class as usize];
+                let list = usize::from(is_speculative(old));
+                let count = &mut self.free_count[list][place.class as usize];
                 *count -= 1;
-                self.presence += u64::from(*count == 0);
+                if *count == 0 {
+                    self.free_classes[list].remove(place.class);
+                    self.presence += 1;
+                }
             }
             if is_free(new) {
                 let place = Place { class: class(new), rank: free_rank(new), kind: new.kind };
                 Arc::make_mut(&mut self.free).insert(*machine, place, classes, inventory);
-                let count = &mut self.free_count[place.class as usize];
+                let list = usize::from(is_speculative(new));
+                let count = &mut self.free_count[list][place.class as usize];
                 *count += 1;
-                self.presence += u64::from(*count == 1);
+                if *count == 1 {
+                    self.free_classes[list].insert(place.class);
+                    self.presence += 1;
+                }
             }
             let Some(bound) = &mut self.bound else { continue };
             if is_configured(old) {
@@ -193,10 +210,15 @@ impl Index {
         Lots::build(&bound.collect::<Vec<_>>(), classes)
     }
 
-    /// How many free machines there are of a class.
+    /// Whether there are free machines of a class.
     #[inline]
-    pub(crate) fn free_count(&self, class: u32) -> u32 {
-        self.free_count[class as usize]
+    pub(crate) fn is_any_free(&self, class: u32) -> bool {
+        self.free_classes.iter().any(|classes| classes.contains(class))
+    }
+
+    /// The classes of which there are Idle machines, or Speculative ones.
+    pub(crate) fn free_classes(&self, speculative: bool) -> &Bits {
+        &self.free_classes[usize::from(speculative)]
     }
 
     /// How many live machines there are of each class, free or not, as of the last cycle.

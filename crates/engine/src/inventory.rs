@@ -4,70 +4,17 @@
 //! cheap: it is compared, stored, and remembered as changed together with what it was before. The indexes
 //! catch up once, at the start of the next cycle, however often a machine changed in between.
 
-use std::cmp::Ordering;
+mod row;
+
 use std::sync::Arc;
 
-use bigfleet_model::capacity::CapacityType;
-use bigfleet_model::machine::{Machine, MachineError, MachineState};
+use bigfleet_model::machine::{Machine, MachineError};
 
-use crate::intern::{Map, NONE, Strings};
+use crate::intern::{Map, Strings};
 use crate::paged::Paged;
-use crate::vocab::{Vocabulary, Worth};
+use crate::vocab::Vocabulary;
 
-/// Everything the decisions read of one machine: one cache line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Row {
-    /// Orders machines by id; see [`Inventory::number_new_ids`].
-    pub(crate) order: u64,
-    pub(crate) price: f64,
-    pub(crate) reclamation_usd: f64,
-    /// Since when it is Idle, if `stamped`.
-    pub(crate) idle_since: i64,
-    pub(crate) kind: u32,
-    /// The cluster it is bound to, or [`NONE`].
-    pub(crate) cluster: u32,
-    /// The identity of the need it was bound or is being created for, or [`NONE`].
-    pub(crate) key: u32,
-    pub(crate) worth: u32,
-    pub(crate) terms: u32,
-    /// The identity of the need it is draining for, or [`NONE`].
-    pub(crate) draining_for: u32,
-    /// `None`: no machine of this id is known any more.
-    pub(crate) state: Option<MachineState>,
-    pub(crate) capacity: CapacityType,
-    pub(crate) stamped: bool,
-}
-
-impl Default for Row {
-    fn default() -> Self {
-        Self {
-            order: 0,
-            price: 0.0,
-            reclamation_usd: 0.0,
-            idle_since: 0,
-            kind: 0,
-            cluster: NONE,
-            key: NONE,
-            worth: 0,
-            terms: 0,
-            draining_for: NONE,
-            state: None,
-            capacity: CapacityType::Unspecified,
-            stamped: false,
-        }
-    }
-}
-
-impl Row {
-    /// Keep order: price up, reclamation penalty down, id up.
-    #[inline]
-    pub(crate) fn cmp_keep(&self, other: &Self) -> Ordering {
-        self.price
-            .total_cmp(&other.price)
-            .then_with(|| other.reclamation_usd.total_cmp(&self.reclamation_usd))
-            .then_with(|| self.order.cmp(&other.order))
-    }
-}
+pub(crate) use row::Row;
 
 /// What became of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +103,11 @@ impl Inventory {
             number
         });
         let old = *self.rows.get(number);
-        let row = Row { order: old.order, ..row_of(vocab, machine) };
-        if row == old {
+        if old.is_of(vocab, machine) {
             return Ok(Observed::Unchanged);
         }
+        let row = Row { order: old.order, ..Row::of(vocab, machine) };
+        debug_assert!(row != old, "a row that is not the machine's differs from it");
         self.write(number, old, row);
         Ok(if old.state.is_none() { Observed::New } else { Observed::Changed })
     }
@@ -320,52 +268,10 @@ fn sort_by_id(machines: &mut Vec<u32>, ids: &Strings) {
     machines.extend(keyed.into_iter().map(|(_, m)| m));
 }
 
-/// The row of a machine, without its place in the order of ids.
-fn row_of(vocab: &mut Vocabulary, machine: &Machine) -> Row {
-    let stamp = &machine.assigned;
-    let cluster = if machine.state.is_bound() && !machine.cluster.is_empty() {
-        vocab.cluster(&machine.cluster)
-    } else {
-        NONE
-    };
-    let key = if stamp.fingerprint.is_empty() {
-        NONE
-    } else if cluster == NONE {
-        vocab.key(&stamp.cluster, &stamp.fingerprint, &stamp.group)
-    } else {
-        vocab.key(&machine.cluster, &stamp.fingerprint, &stamp.group)
-    };
-    let worth = Worth {
-        priority: stamp.priority,
-        interruption_usd: stamp.interruption_penalty_usd,
-        reclamation_usd: stamp.reclamation_penalty_usd,
-    };
-    let draining_for = match &machine.draining_for {
-        Some(need) if machine.state == MachineState::Draining => {
-            vocab.key(&need.cluster, &need.fingerprint, &need.group)
-        }
-        _ => NONE,
-    };
-    let idle_since = machine.idle_since_unix_nanos.filter(|_| machine.state == MachineState::Idle);
-    Row {
-        order: 0,
-        price: machine.price_usd_per_hour,
-        reclamation_usd: worth.reclamation_usd,
-        idle_since: idle_since.unwrap_or_default(),
-        kind: vocab.kind(machine),
-        cluster,
-        key,
-        worth: vocab.worth(worth),
-        terms: vocab.terms(machine.price_usd_per_hour, machine.interruption_probability),
-        draining_for,
-        state: Some(machine.state),
-        capacity: machine.capacity_type,
-        stamped: idle_since.is_some(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bigfleet_model::machine::MachineState;
+
     use super::*;
 
     fn observe(inventory: &mut Inventory, vocab: &mut Vocabulary, id: &str) {

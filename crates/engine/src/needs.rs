@@ -130,13 +130,14 @@ pub(crate) struct ClusterDemand {
     pub(crate) rows: Arc<[Arc<Demand>]>,
     /// The places of the gangs' shapes in the fold memory, in demand order.
     pub(crate) folds: Vec<u32>,
-    pub(crate) version: u64,
 }
 
 /// All clusters' rows.
 #[derive(Clone, Default)]
 pub(crate) struct NeedsTable {
     clusters: Vec<Arc<ClusterDemand>>,
+    /// By cluster, the revision that last changed it; apart from the rows, because a cycle looks at all of them.
+    versions: Vec<u64>,
     /// `[requirements, aggregate…]` of every gang shape seen, for the fold memory.
     folds: Arc<Folds>,
     rows: usize,
@@ -231,11 +232,11 @@ fn identity(need: &Need) -> (&str, &str) {
 }
 
 impl ClusterDemand {
-    fn new(by_key: Vec<Arc<Demand>>, version: u64) -> Self {
+    fn new(by_key: Vec<Arc<Demand>>) -> Self {
         let mut rows = by_key.clone();
         rows.sort_by(|a, b| a.cmp_in_cluster(b));
         let folds = rows.iter().filter_map(|row| row.gang.as_ref()).map(|gang| gang.fold).collect();
-        Self { by_key, rows: rows.into(), folds, version }
+        Self { by_key, rows: rows.into(), folds }
     }
 
     /// The row of an identity.
@@ -269,6 +270,11 @@ impl NeedsTable {
         self.clusters.get(cluster as usize)
     }
 
+    /// Changes whenever a cluster's rows do; 0 if it never reported.
+    pub(crate) fn version(&self, cluster: u32) -> u64 {
+        self.versions.get(cluster as usize).copied().unwrap_or(0)
+    }
+
     /// Replaces a cluster's demand. Nothing changes if any row is refused.
     ///
     /// A row already known keeps the time it was first seen; a new one that carries no time gets `now`.
@@ -279,10 +285,12 @@ impl NeedsTable {
         now_unix_nanos: i64,
         translator: &mut Translator<'_>,
     ) -> Result<Replaced, RollupError> {
-        validate(cluster, &rows)?;
+        let known = translator.vocab.find_cluster(cluster).and_then(|number| self.cluster(number));
+        validate(cluster, &rows, known.map(|known| &**known))?;
         let number = translator.vocab.cluster(cluster);
         if self.clusters.len() <= number as usize {
             self.clusters.resize_with(number as usize + 1, Arc::default);
+            self.versions.resize(number as usize + 1, 0);
         }
         let old = self.clusters[number as usize].clone();
         let in_order = rows.windows(2).all(|pair| identity(&pair[0]) < identity(&pair[1]));
@@ -317,7 +325,8 @@ impl NeedsTable {
         }
         self.revision += 1;
         self.rows = self.rows + by_key.len() - old.by_key.len();
-        self.clusters[number as usize] = Arc::new(ClusterDemand::new(by_key, self.revision));
+        self.clusters[number as usize] = Arc::new(ClusterDemand::new(by_key));
+        self.versions[number as usize] = self.revision;
         Ok(replaced)
     }
 
@@ -347,7 +356,8 @@ impl NeedsTable {
     /// Translates all rows with new dictionaries. `old` knows the clusters' names.
     pub(crate) fn translate_again(&mut self, old: &Vocabulary, translator: &mut Translator<'_>) {
         let mut folds = Folds::default();
-        for (number, before) in (0..).zip(std::mem::take(&mut self.clusters)) {
+        let versions = std::mem::take(&mut self.versions);
+        for ((number, before), version) in (0..).zip(std::mem::take(&mut self.clusters)).zip(versions) {
             if before.rows.is_empty() {
                 continue;
             }
@@ -356,8 +366,10 @@ impl NeedsTable {
             let by_key: Vec<Arc<Demand>> = before.by_key.iter().map(again).collect();
             if self.clusters.len() <= number {
                 self.clusters.resize_with(number + 1, Arc::default);
+                self.versions.resize(number + 1, 0);
             }
-            self.clusters[number] = Arc::new(ClusterDemand::new(by_key, before.version));
+            self.clusters[number] = Arc::new(ClusterDemand::new(by_key));
+            self.versions[number] = version;
         }
         self.folds = Arc::new(folds);
     }
@@ -368,18 +380,28 @@ impl NeedsTable {
     }
 }
 
-fn validate(cluster: &str, rows: &[Need]) -> Result<(), RollupError> {
+/// Whether two profiles are equal part by part. Their fingerprints say the same only once both are valid.
+fn is_same_profile(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
+    Arc::ptr_eq(a, b) || a == b && a.requirements() == b.requirements() && a.spread() == b.spread()
+}
+
+/// Checks all rows; a profile the cluster already uses was checked when it came.
+fn validate(cluster: &str, rows: &[Need], known: Option<&ClusterDemand>) -> Result<(), RollupError> {
     if cluster.is_empty() {
         return Err(RollupError::NoCluster);
     }
     for (row, need) in rows.iter().enumerate() {
-        let cluster = || cluster.to_string();
-        if *need.cluster != *cluster() {
-            return Err(RollupError::ForeignRow { cluster: cluster(), row, other: need.cluster.to_string() });
+        let name = || cluster.to_string();
+        if *need.cluster != *cluster {
+            return Err(RollupError::ForeignRow { cluster: name(), row, other: need.cluster.to_string() });
         }
-        need.profile.validate().map_err(|source| RollupError::Profile { cluster: cluster(), row, source })?;
+        let known = known.and_then(|known| known.row(need.profile.fingerprint(), &need.group));
+        if !known.is_some_and(|known| is_same_profile(&known.need.profile, &need.profile)) {
+            let refuse = |source| RollupError::Profile { cluster: name(), row, source };
+            need.profile.validate().map_err(refuse)?;
+        }
         if need.parked && need.profile.same().is_none() {
-            return Err(RollupError::ParkedWithoutSame { cluster: cluster(), row });
+            return Err(RollupError::ParkedWithoutSame { cluster: name(), row });
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! its shape (what it provides). Machines of one kind differ only in price, state and history.
 
 mod moving;
+mod recognise;
 
 use std::sync::Arc;
 

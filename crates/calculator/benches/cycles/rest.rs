@@ -90,6 +90,7 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     report.add("at rest: cycle by the clock, p99", part(&mut walls, 0.99));
     for (step, nanos) in &mut steps {
         report.add(format!("at rest: {}, median", step.name()), part(nanos, 0.5));
+        report.add(format!("at rest: {}, p99", step.name()), part(nanos, 0.99));
     }
     if !json {
         let n = cycles.len();

@@ -74,10 +74,10 @@ impl<'a> Acquire<'a> {
                     wanted.then(|| free_cost(rank, bucket, sources.vocab))
                 };
                 let heads = self.heads.entry(order).or_default();
-                let stream = self
-                    .streams
-                    .entry((number, order))
-                    .or_insert_with(|| Stream::new(&set.classes, heads, &stock.order(&cost, &|_| true)));
+                let stream = self.streams.entry((number, order)).or_insert_with(|| {
+                    let classes = set.members.common(sources.index.free_classes(speculative));
+                    Stream::new(classes, heads, &stock.order(&cost, &|_| true))
+                });
                 picked.extend(stock.take_classes(stream, heads, &mut short.missing, cost, |_| true));
             }
             picked

@@ -59,11 +59,11 @@ impl FoldMemory {
         }
         let mut flipped = false;
         for (at, (entry, shape)) in self.entries.iter_mut().zip(folds.shapes()).enumerate() {
-            if !entry.possible || entry.witness != NONE && index.free_count(entry.witness) > 0 {
+            if !entry.possible || entry.witness != NONE && index.is_any_free(entry.witness) {
                 continue;
             }
             let fitted = entry.fits_free();
-            entry.witness = holders(shape, classes, sets).find(|c| index.free_count(*c) > 0).unwrap_or(NONE);
+            entry.witness = holders(shape, classes, sets).find(|c| index.is_any_free(*c)).unwrap_or(NONE);
             flipped |= at < known && entry.fits_free() != fitted;
         }
         flipped |= before.iter().zip(&self.entries).any(|(old, new)| old.fits_free() != new.fits_free());

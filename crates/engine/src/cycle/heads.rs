@@ -125,13 +125,16 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new<C, S>(classes: &[u32], heads: &mut Heads, order: &Order<'_, C, S>) -> Self
+    pub(crate) fn new<C, S>(
+        classes: impl Iterator<Item = u32>,
+        heads: &mut Heads,
+        order: &Order<'_, C, S>,
+    ) -> Self
     where
         C: Fn(u32) -> Option<u64>,
         S: Fn(u32) -> bool,
     {
-        let heap: Vec<_> =
-            classes.iter().filter_map(|class| heads.head(*class, order)).map(Reverse).collect();
+        let heap: Vec<_> = classes.filter_map(|class| heads.head(class, order)).map(Reverse).collect();
         Self { heap: heap.into(), aside: Vec::new() }
     }
 

@@ -173,10 +173,9 @@ impl<'a> Preempt<'a> {
             stock.take_spread(spread, lanes, &mut missing, eligible)
         } else {
             let heads = self.heads.entry(preemptor).or_default();
-            let stream = self
-                .streams
-                .entry((number, preemptor))
-                .or_insert_with(|| Stream::new(&set.classes, heads, &stock.order(cost, &eligible)));
+            let stream = self.streams.entry((number, preemptor)).or_insert_with(|| {
+                Stream::new(set.classes.iter().copied(), heads, &stock.order(cost, &eligible))
+            });
             stock.take_classes(stream, heads, &mut missing, cost, eligible)
         };
         let grace = |machine: u32| {

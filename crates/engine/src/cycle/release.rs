@@ -24,9 +24,10 @@ pub(crate) fn reclaims(
     preempted: &Bits,
 ) {
     for cluster in &cache.by_name {
-        let Some(plan) = &cache.plans[*cluster as usize] else { continue };
+        let plan = cache.plans[*cluster as usize].as_ref();
+        let Some(plan) = plan.filter(|plan| plan.has_excess) else { continue };
         let name = sources.vocab.cluster_name(*cluster);
-        if plan.credit.excess.is_empty() || !options.ready.contains(name) {
+        if !options.ready.contains(name) {
             continue;
         }
         let name: Arc<str> = name.into();
