@@ -58,10 +58,12 @@ pub enum CodecError {
 }
 
 impl CodecError {
+    #[expect(clippy::needless_pass_by_value, reason = "errors, texts and arguments of a format alike")]
     fn value(what: &'static str, reason: impl ToString) -> Self {
         Self::Value { what, reason: reason.to_string() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "errors, texts and arguments of a format alike")]
     fn form(what: &'static str, reason: impl ToString) -> Self {
         Self::Form { what, reason: reason.to_string() }
     }

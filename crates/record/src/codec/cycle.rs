@@ -172,11 +172,11 @@ fn read_decided(piece: &mut Unpacker<'_>) -> Result<Decided, CodecError> {
         need,
         grace_secs: row.grace_secs,
         fate: value_of(&FATES, "fate", row.fate)?,
-        why: row.why.map(read_why).transpose()?,
+        why: row.why.as_ref().map(read_why).transpose()?,
     })
 }
 
-fn read_why(row: WhyRow<'_>) -> Result<ActionExplanation, CodecError> {
+fn read_why(row: &WhyRow<'_>) -> Result<ActionExplanation, CodecError> {
     let runner_up = match row.runner_up {
         Some((machine, number, figure)) => {
             Some(RunnerUp { machine: machine.into(), state: state(number)?, figure: figure.into() })

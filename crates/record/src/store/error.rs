@@ -86,6 +86,7 @@ impl OpenError {
         Self::Io { doing, path: path.into(), reason: error.to_string() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "errors, texts and arguments of a format alike")]
     pub(super) fn damaged(path: &Path, reason: impl ToString) -> Self {
         Self::Damaged { path: path.into(), reason: reason.to_string() }
     }

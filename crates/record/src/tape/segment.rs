@@ -124,6 +124,7 @@ impl Segment {
     }
 
     /// A damage at `at`, up to the end.
+    #[expect(clippy::needless_pass_by_value, reason = "errors, texts and arguments of a format alike")]
     pub(super) fn damage(&self, at: u64, reason: impl ToString) -> Damage {
         let bytes = self.bytes().map_or(0, |bytes| bytes.saturating_sub(at));
         Damage { path: self.path.clone(), at, bytes, reason: reason.to_string() }

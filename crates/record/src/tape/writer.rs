@@ -268,11 +268,11 @@ fn examine(
     };
     let mut bytes = segment.bytes()?;
     let mut at = OPENING.len() as u64;
-    let mut first_unix_nanos = i64::MIN;
+    let mut first_unix_nanos = None;
     loop {
         match segment.look(at)? {
             Found::Frame(head) => {
-                first_unix_nanos = head.now_unix_nanos;
+                first_unix_nanos.get_or_insert(head.now_unix_nanos);
                 if !is_last {
                     break;
                 }
@@ -285,7 +285,6 @@ fn examine(
                 }
                 at += head.frame_bytes();
             }
-            Found::End => break,
             Found::Torn if is_last => {
                 damages.push(segment.damage(at, "the last frame is not all there"));
                 bytes = cut(&path, at)?;
@@ -296,10 +295,10 @@ fn examine(
                 bytes = cut(&path, at)?;
                 break;
             }
-            Found::Torn | Found::Damaged(_) => break,
+            Found::End | Found::Torn | Found::Damaged(_) => break,
         }
     }
-    Ok(Some(Kept { number, bytes, first_unix_nanos }))
+    Ok(Some(Kept { number, bytes, first_unix_nanos: first_unix_nanos.unwrap_or(i64::MIN) }))
 }
 
 /// Cuts a segment off where it is damaged.

@@ -38,20 +38,19 @@ proptest! {
     #[test]
     fn any_fact_reads_back_as_it_was_written(fact in fact()) {
         let entry = encode_fact(&fact);
-        match &entry.value {
-            Some(value) => prop_assert_eq!(decode_fact(&entry.key, value), Ok(fact)),
-            None => {
-                let forgets = match fact {
-                    Fact::Cycle(_) => false,
-                    Fact::Demand(_, value) => value.is_none(),
-                    Fact::Held(_, value) => value.is_none(),
-                    Fact::Reclaims(_, value) => value.is_none(),
-                    Fact::Machine(_, value) => value.is_none(),
-                    Fact::Shortfall(_, value) => value.is_none(),
-                    Fact::Pause(_, value) => value.is_none(),
-                };
-                prop_assert!(forgets);
-            }
+        if let Some(value) = &entry.value {
+            prop_assert_eq!(decode_fact(&entry.key, value), Ok(fact));
+        } else {
+            let forgets = match fact {
+                Fact::Cycle(_) => false,
+                Fact::Demand(_, value) => value.is_none(),
+                Fact::Held(_, value) => value.is_none(),
+                Fact::Reclaims(_, value) => value.is_none(),
+                Fact::Machine(_, value) => value.is_none(),
+                Fact::Shortfall(_, value) => value.is_none(),
+                Fact::Pause(_, value) => value.is_none(),
+            };
+            prop_assert!(forgets);
         }
     }
 

@@ -21,9 +21,11 @@ fn used(folder: &Path, is_closed: bool) -> Memory {
         let mut opened = Store::open(folder, NOW).unwrap();
         for commit in 0..12_u64 {
             let facts: Vec<Fact> =
-                (0..40).map(|n| idle(n * 7 % 200 + commit, life * 1_000 + n as i64)).collect();
+                (0..40).map(|n| idle(n * 7 % 200 + commit, life * 1_000 + n.cast_signed())).collect();
             opened.store.commit(&facts).unwrap();
-            facts.into_iter().for_each(|fact| memory.learn(fact));
+            for fact in facts {
+                memory.learn(fact);
+            }
         }
         if is_closed {
             opened.store.close().unwrap();
@@ -63,7 +65,7 @@ fn flip(good: &Path, expected: &Memory, bits: &[usize]) -> bool {
                 break;
             }
             Err(OpenError::Damaged { .. } | OpenError::Foreign { .. } | OpenError::Newer { .. }) => {
-                refused = true
+                refused = true;
             }
             Err(other) => panic!("bits {bits:?}: {other}"),
         }

@@ -16,7 +16,7 @@ const NOW: i64 = 1_800_000_000_000_000_000;
 
 /// What commit `number` says: the count, and one machine that all commits change together with another.
 fn facts(number: u64) -> Vec<Fact> {
-    let memo = Some(MachineMemo { idle_since: Some(number as i64), ..MachineMemo::default() });
+    let memo = Some(MachineMemo { idle_since: Some(number.cast_signed()), ..MachineMemo::default() });
     vec![
         Fact::Cycle(number),
         Fact::Machine(format!("m-{}", number % 50).into(), memo.clone()),
@@ -87,10 +87,10 @@ fn nothing_committed_is_lost_and_no_epoch_comes_twice() {
     assert!(told > ROUNDS * 5, "only {told} commits: the test did not do its work");
     // A commit is there whole.
     let idle = |name: &str| opened.memory.machines[name].idle_since;
-    assert_eq!(idle("all"), Some(found as i64));
+    assert_eq!(idle("all"), Some(found.cast_signed()));
     for number in found.saturating_sub(49)..=found {
         if number > 0 {
-            assert_eq!(idle(&format!("m-{}", number % 50)), Some(number as i64));
+            assert_eq!(idle(&format!("m-{}", number % 50)), Some(number.cast_signed()));
         }
     }
 }

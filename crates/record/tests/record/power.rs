@@ -152,7 +152,8 @@ impl StorageBackend for Disk {
 }
 
 fn facts(number: u64) -> Vec<Fact> {
-    let memo = |since: u64| Some(MachineMemo { idle_since: Some(since as i64), ..MachineMemo::default() });
+    let memo =
+        |since: u64| Some(MachineMemo { idle_since: Some(since.cast_signed()), ..MachineMemo::default() });
     let mut facts = vec![Fact::Cycle(number)];
     facts.extend((0..30).map(|n| Fact::Machine(format!("machine-{n:03}").into(), memo(number))));
     facts
@@ -198,7 +199,7 @@ fn strike(operations: u64, fault: Fault) -> bool {
     for memo in opened.memory.machines.values() {
         assert_eq!(
             memo.idle_since,
-            Some(cycle as i64),
+            Some(cycle.cast_signed()),
             "{fault:?} at {operations}: a commit is all or nothing"
         );
     }

@@ -135,7 +135,7 @@ impl Recording {
             cycle: self.cycle,
             epoch: self.epoch,
             now_unix_nanos,
-            reasons: Reasons { tick: self.cycle % 2 == 0, supply: true, ..Reasons::default() },
+            reasons: Reasons { tick: self.cycle.is_multiple_of(2), supply: true, ..Reasons::default() },
             full: is_full.then(|| Arc::new(self.whole())),
             inputs: if is_full { Vec::new() } else { inputs },
             options,
@@ -187,7 +187,7 @@ pub(crate) fn assert_same_inputs(read: &[Input], written: &[Input]) {
                 }
             }
             (Input::Park { key: a, parked: p }, Input::Park { key: b, parked: q }) => {
-                assert_eq!((a, p), (b, q))
+                assert_eq!((a, p), (b, q));
             }
             _ => panic!("{a:?} is not {b:?}"),
         }

@@ -101,11 +101,13 @@ fn changed(change: impl Fn(usize, &mut Recorded)) -> ReplayReport {
     }))
 }
 
+type Lie = fn(&mut Decided);
+
 #[test]
 fn a_tape_that_lies_is_caught() {
     assert!(changed(|_, _| {}).first_difference.is_none());
     let with_action = |record: &Recorded, kind| record.decided.iter().position(|d| d.kind == kind);
-    let lies: [(&str, fn(&mut Decided)); 4] = [
+    let lies: [(&str, Lie); 4] = [
         ("another machine", |d| d.machine = "somebody".into()),
         ("another cluster", |d| d.cluster = Some("elsewhere".into())),
         ("another grace", |d| d.grace_secs = Some(d.grace_secs.unwrap_or(0) + 1)),
@@ -145,7 +147,7 @@ fn a_tape_that_lies_is_caught() {
     assert!(difference.to_string().ends_with("and is nothing when replayed"), "{difference}");
     assert_eq!(report.cycles, 4, "it stops there");
     let report = changed(|_, record| {
-        for input in record.inputs.iter_mut() {
+        for input in &mut record.inputs {
             if let Input::Observe(machine) = input {
                 let mut broken = (**machine).clone();
                 (broken.state, broken.host) = (MachineState::Idle, None);
