@@ -12,7 +12,7 @@ use tonic::{Code, Request, Response, Status};
 use crate::fault::{BoardError, Entry, Line, Status as FaultStatus};
 use crate::sim::Control;
 
-/// Generated from `proto/bigfleet/sim/v1/admin.proto`; the comments there are the documentation.
+/// Generated from `proto/bigfleet/sim/v1/*.proto`; the comments there are the documentation.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
 pub mod v1 {
     tonic::include_proto!("bigfleet.sim.v1");
@@ -141,7 +141,7 @@ pub enum AdminError {
     Address(String),
     /// Nobody answers.
     #[error(
-        "no simulated cloud answers at {address} ({reason}); start one with `bigfleet provider sim --admin {address}`"
+        "no simulated cloud answers at {address} ({reason}); start one with `bigfleet up` or `bigfleet provider sim --admin {address}`"
     )]
     Unreachable {
         /// Where.

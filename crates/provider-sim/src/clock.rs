@@ -10,6 +10,9 @@ use bigfleet_provider_kit::{Clock, Sleep, SystemClock};
 #[derive(Debug)]
 pub struct FastClock {
     real: SystemClock,
+    /// What real time was at the start.
+    real_unix_nanos: i64,
+    /// What this clock showed then.
     started_unix_nanos: i64,
     speed: u32,
 }
@@ -21,14 +24,24 @@ impl FastClock {
     /// A clock that starts now; `speed` is cut to 1 ..= [`Self::SPEED_LIMIT`].
     pub fn start(speed: u32) -> Self {
         let real = SystemClock::start();
-        let started_unix_nanos = real.now_unix_nanos();
-        Self { real, started_unix_nanos, speed: speed.clamp(1, Self::SPEED_LIMIT) }
+        let now = real.now_unix_nanos();
+        Self::of(real, now, speed)
+    }
+
+    /// A clock that shows `unix_nanos` now, for a world with a time of its own.
+    pub fn start_at(unix_nanos: i64, speed: u32) -> Self {
+        Self::of(SystemClock::start(), unix_nanos, speed)
+    }
+
+    fn of(real: SystemClock, started_unix_nanos: i64, speed: u32) -> Self {
+        let real_unix_nanos = real.now_unix_nanos();
+        Self { real, real_unix_nanos, started_unix_nanos, speed: speed.clamp(1, Self::SPEED_LIMIT) }
     }
 }
 
 impl Clock for FastClock {
     fn now_unix_nanos(&self) -> i64 {
-        let passed = self.real.now_unix_nanos().saturating_sub(self.started_unix_nanos);
+        let passed = self.real.now_unix_nanos().saturating_sub(self.real_unix_nanos);
         self.started_unix_nanos.saturating_add(passed.saturating_mul(self.speed.into()))
     }
 
@@ -50,5 +63,12 @@ mod tests {
         clock.sleep_until(start + 60_000_000_000).await;
         let passed = clock.now_unix_nanos() - start;
         assert!(passed >= 60_000_000_000, "{passed}");
+    }
+
+    #[test]
+    fn a_clock_of_another_time_starts_there() {
+        let clock = FastClock::start_at(1_000, 1000);
+        let now = clock.now_unix_nanos();
+        assert!((1_000..3_600_000_000_000).contains(&now), "{now}");
     }
 }

@@ -10,12 +10,15 @@ use crate::admin::v1::Fault;
 use crate::admin::{AdminClient, AdminError};
 use crate::fault::Line;
 
+/// Where a simulated cloud takes faults unless it is told otherwise.
+pub const DEFAULT_ADMIN: &str = "127.0.0.1:9001";
+
 /// Makes a running simulated cloud go wrong, and right again.
 #[derive(Clone, Debug, Parser)]
 pub struct Args {
-    /// Where the cloud takes faults
-    #[arg(long, global = true, value_name = "HOST:PORT", default_value = "127.0.0.1:9001")]
-    pub admin: String,
+    /// Where the cloud takes faults; by default a running `bigfleet up`, or 127.0.0.1:9001
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "BIGFLEET_ADMIN")]
+    pub admin: Option<String>,
     /// What to do
     #[command(subcommand)]
     pub action: Action,
@@ -82,7 +85,7 @@ async fn act(args: &Args) -> anyhow::Result<String> {
         Action::Add { line } => Some(Line::from_words(line)?),
         _ => None,
     };
-    let client = AdminClient::new(&args.admin)?;
+    let client = AdminClient::new(args.admin.as_deref().unwrap_or(DEFAULT_ADMIN))?;
     match &args.action {
         Action::Add { .. } => {
             let line = line.expect("it was just read");

@@ -57,7 +57,7 @@ fn the_command_line_does_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = cloud(&folder);
     let admin = process.admin.clone();
-    let act = |action: Action| run(&Args { admin: admin.clone(), action }).expect("it can speak");
+    let act = |action: Action| run(&Args { admin: Some(admin.clone()), action }).expect("it can speak");
     let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
     assert_eq!(act(Action::Add { line: words("zone-outage zone-b --for 10m") }), ExitCode::SUCCESS);
     assert_eq!(act(Action::Add { line: words("zone-outge zone-b") }), ExitCode::from(2));
