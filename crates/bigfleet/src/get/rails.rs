@@ -1,0 +1,116 @@
+//! `bigfleet get rails`: what holds the shard back, and what it holds back now.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use bigfleet_view::v1::{GetRailsRequest, Rails};
+
+use super::providers::{brief, status};
+use crate::context::Reach;
+use crate::exit::Failure;
+use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
+use crate::reach::Shard;
+use crate::sentence;
+use crate::words::{clock_time, count, fate, kind, one_of, span, thousands};
+
+/// The rails: caps, bounds, pauses, guards, and what they withhold now.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    output: AnswerArgs,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Prints them.
+pub(super) async fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let terminal = Terminal::of_stdout();
+    let shard = Shard::new(&args.reach)?;
+    let rails = shard.ask(|mut client| async move { client.get_rails(GetRailsRequest {}).await }).await?;
+    let mut out = stdout();
+    match args.output.format(&terminal) {
+        AnswerFormat::Text => story(&rails).write(&mut out, terminal.text_width(), terminal.paint)?,
+        format => write_data(&mut out, &Shown::new("Rails", &rails), format, &terminal)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn story(rails: &Rails) -> Story {
+    let mut story = Story::default();
+    let now = rails.as_of.as_ref().map_or(0, |as_of| as_of.now_unix_nanos);
+    let withheld: u64 = rails.withheld.iter().map(|cell| u64::from(cell.actions)).sum();
+    let (heading, tone) = match withheld {
+        0 => ("The rails withhold nothing now.".to_owned(), Tone::Good),
+        actions => {
+            (format!("The rails withhold {} of the last cycle.", count(actions, "action")), Tone::Warn)
+        }
+    };
+    story.heading(format!("{heading}{}", sentence::simulated(rails.as_of.as_ref())), tone);
+    for cell in &rails.withheld {
+        let words = format!("{} {}: {}", thousands(cell.actions.into()), kind(cell.kind), fate(cell.fate));
+        story.say_toned("withheld", words, Tone::Warn);
+    }
+    if rails.dry_run {
+        story.say_toned("dry run", "the whole shard rehearses: nothing is executed", Tone::Warn);
+    }
+    for pause in &rails.pauses {
+        story.say_toned("paused", sentence::pause(pause, now), Tone::Warn);
+    }
+    let percent = |share: f64| format!("{} %", (share * 1000.0).round() / 10.0);
+    story.say(
+        "reclaim cap",
+        format!(
+            "{} of a cluster's machines in {}",
+            percent(rails.reclaim_fraction),
+            span(rails.reclaim_window_nanos)
+        ),
+    );
+    for cap in &rails.caps {
+        let frees = match cap.frees_unix_nanos {
+            0 => String::new(),
+            time => format!("; the oldest leaves the window at {}", clock_time(time, now)),
+        };
+        story.say("reclaim cap", format!("{}: {} of {} used{frees}", cap.cluster, cap.used, cap.cap));
+    }
+    let bound = match rails.max_actions_per_cycle {
+        0 => "no bound on actions in one cycle".into(),
+        bound => format!("at most {} in one cycle", count(bound, "action")),
+    };
+    let moves =
+        format!("{} of {} places for moves are taken", thousands(rails.moves), thousands(rails.max_moves));
+    story.say("bounds", format!("{bound}; {moves}"));
+    story.say(
+        "guards",
+        format!(
+            "demand that falls by {} or supply that falls by {} at once must be seen {} before it counts",
+            percent(rails.demand_drop),
+            percent(rails.supply_drop),
+            count(rails.confirmations.into(), "time")
+        ),
+    );
+    for held in &rails.held_rollups {
+        let since = span(now.saturating_sub(held.first_unix_nanos));
+        story.say_toned(
+            "held",
+            format!("the roll-up of {}, for {since}: seen {} of {} times", held.cluster, held.seen, held.of),
+            Tone::Warn,
+        );
+    }
+    for provider in &rails.providers {
+        story.say_toned(
+            "held",
+            format!("provider {}: {}", brief(provider).name, status(provider).text),
+            Tone::Warn,
+        );
+    }
+    if !rails.silent_clusters.is_empty() {
+        let names = one_of(&rails.silent_clusters, 5);
+        story.say_toned(
+            "silent",
+            format!("{names}: nothing is reclaimed before the first report"),
+            Tone::Warn,
+        );
+    }
+    story
+}

@@ -1,0 +1,182 @@
+//! Getting a list, once or again and again.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::process::ExitCode;
+
+use bigfleet_view::v1::{AsOf, WatchRequest};
+use prost::Message;
+use tokio_stream::StreamExt;
+
+use super::column::{Order, choose};
+use super::listing::{ListArgs, Listing, Pages};
+use super::print::Printer;
+use crate::exit::Failure;
+use crate::output::{ListFormat, Terminal, note, stdout};
+use crate::reach::Shard;
+use crate::words::{clock_time, count, thousands};
+
+/// Prints the list, and goes on if asked to.
+pub(super) async fn run<L: Listing>(listing: &L, args: &ListArgs) -> Result<ExitCode, Failure> {
+    let terminal = Terminal::of_stdout();
+    let shard = Shard::new(&args.reach)?;
+    let getter = Getter { listing, args, format: args.format(&terminal), terminal, shard };
+    match args.watch {
+        None => getter.once().await?,
+        Some(span) => getter.watch(span).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Getter<'a, L: Listing> {
+    listing: &'a L,
+    args: &'a ListArgs,
+    format: ListFormat,
+    terminal: Terminal,
+    shard: Shard,
+}
+
+/// What is said beside a list.
+#[derive(Default)]
+struct Aside {
+    as_of: AsOf,
+    printed: u64,
+    left_out: Vec<String>,
+}
+
+impl<L: Listing> Getter<'_, L> {
+    async fn once(&self) -> Result<(), Failure> {
+        let mut out = stdout();
+        let aside = self.print(&mut out, |_| true, false).await?;
+        out.flush()?;
+        if matches!(self.format, ListFormat::Table | ListFormat::Wide) {
+            note(&aside.text(L::NOUN));
+        }
+        Ok(())
+    }
+
+    async fn watch(&self, span: i64) -> Result<(), Failure> {
+        let millis = u32::try_from(span / 1_000_000).unwrap_or(u32::MAX).max(50);
+        let request = WatchRequest { min_interval_millis: millis, decisions: 1, ..WatchRequest::default() };
+        let mut ticks = self.shard.ask(|mut client| async move { client.watch(request).await }).await?;
+        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        while let Some(tick) = ticks.next().await {
+            tick.map_err(|status| self.shard.trouble(&status))?;
+            let table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
+            let mut out = stdout();
+            if !table {
+                // Into a pipe: what is new or has changed.
+                self.print(&mut out, |item| changed::<L>(&mut seen, item), L::newest_first()).await?;
+            } else {
+                let mut screen = Vec::new();
+                let aside = self.print(&mut screen, |_| true, false).await?;
+                self.draw(&mut out, &screen, &aside.text(L::NOUN))?;
+            }
+            out.flush()?;
+        }
+        note("the server ended the watch");
+        Ok(())
+    }
+
+    /// Over what was there, or below it if this is no terminal.
+    fn draw(&self, out: &mut impl Write, screen: &[u8], aside: &str) -> std::io::Result<()> {
+        let text = String::from_utf8_lossy(screen);
+        if !self.terminal.is_terminal {
+            return writeln!(out, "{text}{aside}\n");
+        }
+        let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
+        write!(out, "\x1b[H\x1b[J")?;
+        for line in text.lines().take(height.saturating_sub(2)) {
+            writeln!(out, "{line}")?;
+        }
+        write!(out, "{aside}")
+    }
+
+    /// Prints what passes `keep`.
+    async fn print(
+        &self,
+        out: &mut impl Write,
+        mut keep: impl FnMut(&L::Item) -> bool,
+        backwards: bool,
+    ) -> Result<Aside, Failure> {
+        let wide = self.format == ListFormat::Wide;
+        let columns = choose(&L::columns, &self.args.columns, wide, &L::column_named)?;
+        let order = Order::read(&L::columns, &self.args.sort, &L::column_named)?;
+        let mut pages = self.pages(wide).await?;
+        let mut printer = Printer::<L>::new(self.format, &self.terminal, &columns);
+        let mut as_of = AsOf::default();
+        let mut held = Vec::new();
+        let limit = self.args.limit.map_or(u64::MAX, u64::from);
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|status| self.shard.trouble(&status))?;
+            as_of = page.as_of.unwrap_or(as_of);
+            if order.is_some() || backwards {
+                held.extend(page.items);
+                continue;
+            }
+            for item in page.items.iter().filter(|item| keep(item)) {
+                if printer.printed < limit {
+                    printer.item(out, item, &as_of)?;
+                }
+            }
+        }
+        if backwards {
+            held.reverse();
+        }
+        if let Some(order) = &order {
+            order.sort(&mut held);
+        }
+        for item in held.iter().filter(|item| keep(item)) {
+            if printer.printed < limit {
+                printer.item(out, item, &as_of)?;
+            }
+        }
+        let left_out = printer.finish(out)?.into_iter().map(Into::into).collect();
+        Ok(Aside { printed: printer.printed, as_of, left_out })
+    }
+
+    async fn pages(&self, wide: bool) -> Result<Pages<L::Item>, Failure> {
+        let at = match self.listing.at() {
+            None => None,
+            Some(at) if at.needs_now() => Some(at.moment(self.shard.version().await?.now_unix_nanos)),
+            Some(at) => Some(at.moment(0)),
+        };
+        let named = |name: &String| {
+            L::column_named(name.trim_start_matches('-')).is_some() || !self.args.columns.is_empty()
+        };
+        let extra = self.args.columns.iter().chain(&self.args.sort).any(named);
+        let full = wide || extra || matches!(self.format, ListFormat::Json | ListFormat::Yaml);
+        Ok(self.listing.list(&self.shard, at, full).await?)
+    }
+}
+
+/// Whether a thing is new or differs from what was printed of it.
+fn changed<L: Listing>(seen: &mut BTreeMap<String, u64>, item: &L::Item) -> bool {
+    let mut hasher = DefaultHasher::new();
+    item.encode_to_vec().hash(&mut hasher);
+    let hash = hasher.finish();
+    seen.insert(L::name(item), hash) != Some(hash)
+}
+
+impl Aside {
+    fn text(&self, noun: &str) -> String {
+        let AsOf { cycle, cycle_unix_nanos, now_unix_nanos, from_record, simulated, .. } = self.as_of;
+        let mut text = count(self.printed, noun);
+        if self.printed == 0 {
+            text = format!("no {noun}s");
+        }
+        if cycle > 0 {
+            let time = clock_time(cycle_unix_nanos, now_unix_nanos);
+            let record = if from_record { ", from the record" } else { "" };
+            text.push_str(&format!(", cycle {} at {time}{record}", thousands(cycle)));
+        }
+        if simulated {
+            text.push_str(", SIMULATED");
+        }
+        if !self.left_out.is_empty() {
+            text.push_str(&format!("; no room for {} (-o wide)", self.left_out.join(", ").to_lowercase()));
+        }
+        text
+    }
+}

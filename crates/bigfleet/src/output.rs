@@ -1,0 +1,138 @@
+//! How answers leave: for people on a terminal, as data through a pipe, or as asked for.
+
+mod data;
+mod story;
+mod style;
+mod table;
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+pub(crate) use data::Shown;
+pub(crate) use story::Story;
+pub(crate) use style::{Paint, Tone};
+pub(crate) use table::{Cell, Grid, Head};
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// Columns, cut to the width of the terminal
+    Table,
+    /// More columns, nothing cut
+    Wide,
+    /// One JSON object a line
+    Json,
+    /// One YAML document each
+    Yaml,
+    /// Names only
+    Name,
+}
+
+/// How a single answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnswerFormat {
+    /// Sentences
+    Text,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+}
+
+/// The flags of every command that prints one answer.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// How to print; text on a terminal and JSON into a pipe if nothing is said
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<AnswerFormat>,
+    /// The same as -o json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+impl AnswerArgs {
+    /// What is asked for, or what fits where the answer goes.
+    pub(crate) fn format(self, terminal: &Terminal) -> AnswerFormat {
+        match self.output {
+            Some(format) => format,
+            None if self.json || !terminal.is_terminal => AnswerFormat::Json,
+            None => AnswerFormat::Text,
+        }
+    }
+}
+
+/// Where standard output goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    pub(crate) is_terminal: bool,
+    /// In columns; unlimited if there is no terminal and nobody says otherwise.
+    pub(crate) width: Option<usize>,
+    pub(crate) paint: Paint,
+}
+
+impl Terminal {
+    /// As this process finds it: `COLUMNS` overrides the width, `NO_COLOR` and `CLICOLOR_FORCE` the colour.
+    pub(crate) fn of_stdout() -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let measured =
+            || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let coloured = !set("NO_COLOR") && (set("CLICOLOR_FORCE") || (is_terminal && !dumb));
+        Self {
+            is_terminal,
+            width: columns.or_else(measured).filter(|width| *width > 0),
+            paint: if coloured { Paint::Ansi } else { Paint::Plain },
+        }
+    }
+
+    /// The width for running text: that of the terminal, but no wider than reads well.
+    pub(crate) fn text_width(&self) -> usize {
+        self.width.unwrap_or(80).clamp(40, 100)
+    }
+}
+
+/// Standard output, buffered.
+pub(crate) type Out = BufWriter<StdoutLock<'static>>;
+
+/// Opens standard output.
+pub(crate) fn stdout() -> Out {
+    BufWriter::with_capacity(64 << 10, io::stdout().lock())
+}
+
+/// One answer as data: JSON over several lines for a terminal, in one for a pipe.
+pub(crate) fn write_data(
+    out: &mut impl Write,
+    data: &impl Serialize,
+    format: AnswerFormat,
+    terminal: &Terminal,
+) -> io::Result<()> {
+    match format {
+        AnswerFormat::Yaml => write_yaml(out, data),
+        _ if terminal.is_terminal => {
+            serde_json::to_writer_pretty(&mut *out, data)?;
+            out.write_all(b"\n")
+        }
+        _ => write_json_line(out, data),
+    }
+}
+
+/// JSON in one line.
+pub(crate) fn write_json_line(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, data)?;
+    out.write_all(b"\n")
+}
+
+/// A YAML document.
+pub(crate) fn write_yaml(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
+    serde_saphyr::to_io_writer(out, data).map_err(io::Error::other)
+}
+
+/// A message beside the answer: standard error.
+pub(crate) fn note(text: &str) {
+    // Nothing is left to be done if even this cannot be written.
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,180 @@
+//! A short text of a heading and labelled paragraphs, wrapped so that it reads well:
+//!
+//! ```text
+//! heading sentence
+//!   label       text that goes on
+//!               here
+//! ```
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::style::{Paint, Tone};
+
+/// Columns before the text of a paragraph.
+const INDENT: usize = 15;
+
+/// A text being put together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Story {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Heading(String, Tone),
+    Said {
+        label: &'static str,
+        text: String,
+        tone: Tone,
+    },
+    /// Kept as it is, for columns.
+    Verbatim {
+        label: &'static str,
+        lines: Vec<String>,
+    },
+}
+
+impl Story {
+    /// A sentence over the whole width.
+    pub(crate) fn heading(&mut self, text: impl Into<String>, tone: Tone) -> &mut Self {
+        self.parts.push(Part::Heading(text.into(), tone));
+        self
+    }
+
+    /// A labelled paragraph; nothing if the text is empty. The label of the paragraph before is not repeated.
+    pub(crate) fn say(&mut self, label: &'static str, text: impl Into<String>) -> &mut Self {
+        self.say_toned(label, text, Tone::Plain)
+    }
+
+    /// The same with a colour.
+    pub(crate) fn say_toned(
+        &mut self,
+        label: &'static str,
+        text: impl Into<String>,
+        tone: Tone,
+    ) -> &mut Self {
+        let text = text.into();
+        if !text.is_empty() {
+            self.parts.push(Part::Said { label, text, tone });
+        }
+        self
+    }
+
+    /// Lines that are columns already.
+    pub(crate) fn lines(&mut self, label: &'static str, lines: Vec<String>) -> &mut Self {
+        if !lines.is_empty() {
+            self.parts.push(Part::Verbatim { label, lines });
+        }
+        self
+    }
+
+    /// Lines up rows in columns, the numbers of `right` columns at the right.
+    pub(crate) fn columns(
+        &mut self,
+        label: &'static str,
+        rows: &[Vec<String>],
+        right: &[usize],
+    ) -> &mut Self {
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width =
+            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.width()).max();
+        let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for (column, text) in row.iter().enumerate() {
+                let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
+                let (before, after) = if right.contains(&column) { (&*blanks, "") } else { ("", &*blanks) };
+                line.push_str(&format!("{before}{text}{after}  "));
+            }
+            line.trim_end().to_owned()
+        };
+        self.lines(label, rows.iter().map(line).collect())
+    }
+
+    /// Writes it for a width.
+    pub(crate) fn write(&self, out: &mut impl Write, width: usize, paint: Paint) -> io::Result<()> {
+        let mut before = "";
+        for part in &self.parts {
+            match part {
+                Part::Heading(text, tone) => {
+                    for line in wrap(text, width) {
+                        writeln!(out, "{}", paint.apply(*tone, &line))?;
+                    }
+                    before = "";
+                }
+                Part::Said { label, text, tone } => {
+                    let lines = wrap(text, width.saturating_sub(INDENT).max(20));
+                    let lines: Vec<String> = lines.iter().map(|line| paint.apply(*tone, line)).collect();
+                    labelled(out, label, before, &lines, paint)?;
+                    before = label;
+                }
+                Part::Verbatim { label, lines } => {
+                    labelled(out, label, before, lines, paint)?;
+                    before = label;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn labelled(
+    out: &mut impl Write,
+    label: &str,
+    before: &str,
+    lines: &[String],
+    paint: Paint,
+) -> io::Result<()> {
+    for (number, line) in lines.iter().enumerate() {
+        let label = if number == 0 && label != before { label } else { "" };
+        let blanks = " ".repeat((INDENT - 2).saturating_sub(label.width()).max(1));
+        writeln!(out, "  {}{blanks}{line}", paint.apply(Tone::Dim, label))?;
+    }
+    Ok(())
+}
+
+/// Breaks a text at blanks; a word that is too long has a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            if !line.is_empty() && line.width() + 1 + word.width() > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_hang_behind_their_label() {
+        let mut story = Story::default();
+        story
+            .heading("a need waits", Tone::Plain)
+            .say("why not", "one two three four five six seven")
+            .say("empty", "");
+        story.say("why not", "again").columns(
+            "best",
+            &[vec!["a".into(), "10".into()], vec!["bb".into(), "9".into()]],
+            &[1],
+        );
+        let mut out = Vec::new();
+        story.write(&mut out, 40, Paint::Plain).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "a need waits\n  why not      one two three four five\n               six seven\n               again\n  best         a   10\n               bb   9\n"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! Sentences that several commands share, made from the data of the view.
+
+use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule};
+
+use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, usd_words};
+
+/// ` (simulated)` if the machines are not real.
+pub(crate) fn simulated(as_of: Option<&AsOf>) -> &'static str {
+    if as_of.is_some_and(|as_of| as_of.simulated) { "  (simulated)" } else { "" }
+}
+
+/// Why a decision fell, in half a sentence; empty if nobody worked it out.
+pub(crate) fn why(decision: &Decision) -> String {
+    let Some(why) = &decision.why else { return String::new() };
+    let next = why.runner_up.as_ref();
+    let beat = |unit: fn(f64) -> String| match next {
+        Some(next) if why.figure == next.figure => format!("; {} would cost the same", next.machine),
+        Some(next) => format!("; next best {} {}", next.machine, unit(next.figure)),
+        None => "; no other would do".into(),
+    };
+    let score = |figure: f64| format!("scores {}", figure_words(figure));
+    match why.rule() {
+        Rule::CheapestIdle => format!("cheapest idle, {}{}", hourly(why.figure), beat(hourly)),
+        Rule::LeastEffectiveCost => format!("{} with its risk{}", hourly(why.figure), beat(hourly)),
+        Rule::BestVictim => format!("best victim, {}{}", score(why.figure), beat(score)),
+        Rule::Unclaimed => "no need of its cluster claims it".into(),
+        Rule::HoldOver => format!("its hold is over, saves {}", hourly(why.figure)),
+        Rule::Unspecified => String::new(),
+    }
+}
+
+/// A score with the figures that mean something.
+pub(crate) fn figure_words(figure: f64) -> String {
+    match figure.abs() {
+        size if size >= 1000.0 => crate::words::signed(figure.round() as i64),
+        size if size >= 10.0 => format!("{figure:.1}"),
+        _ => format!("{figure:.3}"),
+    }
+}
+
+/// `14:05:40 cycle 1790: bought aws-0031 m5.2xlarge spot for a1b2c3 of shop, $0.121/h (…)`.
+pub(crate) fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
+    let time = clock_time(decision.unix_nanos, now_unix_nanos);
+    let mut text = format!("{time} cycle {}: {}", decision.cycle, action(decision));
+    let reason = why(decision);
+    if !reason.is_empty() {
+        text.push_str(&format!(" ({reason})"));
+    }
+    text
+}
+
+/// What an action does to a machine, without time and reason.
+pub(crate) fn action(decision: &Decision) -> String {
+    let done = kind_done(decision.kind);
+    let mut text = if withheld(decision) {
+        format!("{} of {} withheld: {}", kind(decision.kind), decision.machine, fate(decision.fate))
+    } else {
+        format!("{done} {}", decision.machine)
+    };
+    if !decision.instance_type.is_empty() {
+        text.push_str(&format!(" {} {}", decision.instance_type, capacity_type(decision.capacity_type)));
+    }
+    let wanted = decision.need.as_ref();
+    match (decision.kind(), wanted) {
+        (ActionKind::Bootstrap | ActionKind::Provision, Some(wanted)) => {
+            text.push_str(&format!(" for {} of {}", need(wanted), wanted.cluster));
+        }
+        (ActionKind::Preempt, Some(wanted)) => text.push_str(&format!(
+            " from {} for {} of {} (priority {}, {} grace)",
+            decision.cluster,
+            need(wanted),
+            wanted.cluster,
+            crate::words::signed(decision.priority.into()),
+            span(i64::from(decision.grace_secs) * 1_000_000_000)
+        )),
+        (ActionKind::Reclaim, _) => text.push_str(&format!(" from {}", decision.cluster)),
+        _ => {}
+    }
+    if decision.usd_per_hour > 0.0 {
+        text.push_str(&format!(", {}", hourly(decision.usd_per_hour)));
+    }
+    text
+}
+
+/// Whether rails kept it from being executed.
+pub(crate) fn withheld(decision: &Decision) -> bool {
+    use bigfleet_view::v1::Fate;
+    !matches!(decision.fate(), Fate::Unspecified | Fate::Begun)
+}
+
+/// What a pause covers: `Reclaim in shop`.
+pub(crate) fn pause_scope(pause: &PauseView) -> String {
+    let what = match pause.kind() {
+        ActionKind::Unspecified => "everything".to_owned(),
+        _ => kind(pause.kind),
+    };
+    if pause.cluster.is_empty() { what } else { format!("{what} in {}", pause.cluster) }
+}
+
+/// What a pause covers, until when, why and by whom.
+pub(crate) fn pause(pause: &PauseView, now_unix_nanos: i64) -> String {
+    let scope = pause_scope(pause);
+    let until = match pause.until_unix_nanos {
+        0 => "until resumed".into(),
+        time => format!(
+            "until {} ({} left)",
+            clock_time(time, now_unix_nanos),
+            span(time.saturating_sub(now_unix_nanos))
+        ),
+    };
+    let rehearsal = if pause.dry_run { ", as a rehearsal" } else { "" };
+    let author = if pause.author.is_empty() { String::new() } else { format!(" (by {})", pause.author) };
+    format!("{scope} {until}{rehearsal}: {}{author}  [pause {}]", pause.reason, pause.number)
+}
+
+/// `$0.121/h (said by aws, 3 min ago)`, or that the price is unknown.
+pub(crate) fn price(usd_per_hour: f64, source: Option<&PriceSource>, now_unix_nanos: i64) -> String {
+    let text = hourly(usd_per_hour);
+    match source {
+        Some(source) if source.heard_unix_nanos > 0 => {
+            let old = span(now_unix_nanos.saturating_sub(source.heard_unix_nanos));
+            format!("{text} (said by {}, {old} ago)", source.provider)
+        }
+        Some(source) if !source.provider.is_empty() => {
+            format!("{text} (said by {} in an earlier life of the shard)", source.provider)
+        }
+        _ => format!("{text} (source unknown)"),
+    }
+}
+
+/// `0.121 + 0.0021 x $0.50 = $0.122`: the price with the risk in it.
+pub(crate) fn effective(price: f64, probability: f64, penalty_usd: f64, total: f64) -> String {
+    if probability == 0.0 || penalty_usd == 0.0 {
+        return hourly(total);
+    }
+    format!(
+        "{} + {} x {} = {}",
+        usd_words(price),
+        crate::words::probability(probability),
+        usd_words(penalty_usd),
+        hourly(total)
+    )
+}
