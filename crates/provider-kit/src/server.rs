@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bigfleet_net::{TlsError, TlsFiles, http, incoming, reflection, until};
+use bigfleet_net::{SystemClock, TlsError, TlsFiles, http, incoming, reflection, until};
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use thiserror::Error;
@@ -103,7 +103,9 @@ impl<S: CapacityProvider> Server<S> {
             .add_service(health)
             .add_service(reflection(&[], Builder::build_v1))
             .add_service(reflection(&[], Builder::build_v1alpha));
-        let connections = incoming(self.grpc, self.tls, clock.clone(), CONNECTIONS);
+        // Callers live in real time, however fast the provider's clock runs.
+        let callers = Arc::new(SystemClock::start());
+        let connections = incoming(self.grpc, self.tls, callers, CONNECTIONS);
         let mut calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
         if let Some(listener) = self.http {
             let (handle, ready) = (self.handle.clone(), ready.clone());

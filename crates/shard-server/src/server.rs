@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bigfleet_net::{Clock, dial, http, incoming, reflection, until};
+use bigfleet_net::{Clock, SystemClock, dial, http, incoming, reflection, until};
 use bigfleet_proto::transport;
 use bigfleet_record::Store;
 use bigfleet_record::tape::Writer;
@@ -196,7 +196,9 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         .add_service(reflection(&[], Builder::build_v1))
         .add_service(reflection(&[], Builder::build_v1alpha));
     let most_connections = settings.most_sessions + MORE_CONNECTIONS;
-    let connections = incoming(grpc, tls, clock.clone(), most_connections);
+    // Callers live in real time, however fast the shard's clock runs.
+    let callers = Arc::new(SystemClock::start());
+    let connections = incoming(grpc, tls, callers, most_connections);
     let calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
     let http = http.map(|listener| {
         let observer = Observer {
