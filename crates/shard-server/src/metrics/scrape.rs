@@ -1,9 +1,12 @@
 //! What the shard knows, taken at one moment and turned into series.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
 
 use bigfleet_shard::{Care, Shard, Tally};
+use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -200,20 +203,40 @@ impl Snapshot {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("bigfleet_shard");
         for (name, help, series) in &self.gauges {
-            let family = Family::<Labels, Amount>::default();
-            for (labels, value) in series {
-                family.get_or_create(labels).set(*value);
-            }
-            registry.register(*name, *help, family);
+            register(&mut registry, name, help, series, |gauge: &Amount, value| drop(gauge.set(*value)));
         }
         for (name, help, series) in &self.counters {
-            let family = Family::<Labels, Counter>::default();
-            for (labels, value) in series {
-                family.get_or_create(labels).inc_by(*value);
-            }
-            registry.register(*name, *help, family);
+            register(&mut registry, name, help, series, |counter: &Counter, value| {
+                drop(counter.inc_by(*value))
+            });
         }
         registry
+    }
+}
+
+/// A series without labels is a metric of its own: in a family it would carry empty braces.
+fn register<M, V>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    series: &[(Labels, V)],
+    set: impl Fn(&M, &V),
+) where
+    M: EncodeMetric + TypedMetric + Default + Clone + Debug + Send + Sync + 'static,
+{
+    match series {
+        [(labels, value)] if labels.is_empty() => {
+            let metric = M::default();
+            set(&metric, value);
+            registry.register(name, help, metric);
+        }
+        _ => {
+            let family = Family::<Labels, M>::default();
+            for (labels, value) in series {
+                set(&family.get_or_create(labels), value);
+            }
+            registry.register(name, help, family);
+        }
     }
 }
 

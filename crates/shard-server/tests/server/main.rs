@@ -1,0 +1,11 @@
+//! The server over real sockets, against the simulated cloud and scripted operators.
+
+mod calls;
+mod house;
+mod metrics;
+mod operator;
+mod reporting;
+mod restart;
+mod sessions;
+mod tls;
+mod traces;
