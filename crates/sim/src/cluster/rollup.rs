@@ -27,6 +27,15 @@ impl Pods {
         aggregate(rows)
     }
 
+    /// Each kind of work: its name, the pods wanted, and of these, the pods that wait.
+    pub fn work(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.work.iter().map(|work| {
+            let waiting = work.gangs.values().filter(|places| places.is_empty()).count() as u64;
+            let gangs = work.gangs.len() as u64;
+            (work.name.as_str(), work.wanted + work.gang * gangs, work.waiting + work.gang * waiting)
+        })
+    }
+
     /// Whether the roll-up may differ from the last time this was asked.
     pub fn take_demand_changed(&mut self) -> bool {
         std::mem::take(&mut self.demand_changed)
