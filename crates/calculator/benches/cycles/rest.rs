@@ -24,7 +24,7 @@ fn cpu_timed<T>(work: impl FnOnce() -> T) -> (u64, T) {
 }
 
 /// How often everything is carried out before the fleet counts as settled.
-const ROUNDS_TO_REST: usize = 40;
+const ROUNDS_TO_REST: usize = 120;
 /// How many clusters report between two cycles.
 const REPORTS: usize = 20;
 /// How many cycles are measured for every repetition asked for.

@@ -25,11 +25,13 @@ use super::sets::{SupplySet, SupplySets};
 struct FreeTable {
     set: u32,
     domain: usize,
-    /// The domains that had a machine when the table was made.
+    /// The domains that had a machine when the table was made, and the place of every domain among them or
+    /// [`NONE`]: there are thousands of racks, and few have what a set asks for.
     values: Vec<u32>,
-    /// By domain, how many machines are left.
+    place_of: Vec<u32>,
+    /// By place, how many machines are left.
     counts: Vec<u32>,
-    /// By domain, `dims` totals; wide, because machines are taken off again.
+    /// By place, `dims` totals; wide, because machines are taken off again.
     totals: Vec<u128>,
 }
 
@@ -101,9 +103,7 @@ impl DomainWalk<'_> {
             return *table;
         }
         let Sources { index, classes, .. } = self.sources;
-        let (values, dims) = (classes.domain_len(domain), self.sources.vocab.dim_count());
-        let (counts, totals) = (vec![0; values], vec![0; values * dims]);
-        let mut table = FreeTable { set, domain, values: Vec::new(), counts, totals };
+        let mut table = FreeTable::new(set, domain, classes.domain_len(domain));
         let cells = &index.free.domains[domain];
         for class in &self.sets.get(set).classes {
             let provides = classes.provides(*class);
@@ -183,11 +183,21 @@ pub(crate) fn domain_merge(
 }
 
 impl FreeTable {
+    fn new(set: u32, domain: usize, domains: usize) -> Self {
+        let place_of = vec![NONE; domains];
+        Self { set, domain, values: Vec::new(), place_of, counts: Vec::new(), totals: Vec::new() }
+    }
+
     fn add(&mut self, value: u32, count: u32, provides: &[u64]) {
-        let (at, dims) = (value as usize, provides.len());
-        if self.counts[at] == 0 {
+        let dims = provides.len();
+        let place = &mut self.place_of[value as usize];
+        if *place == NONE {
+            *place = self.values.len() as u32;
             self.values.push(value);
+            self.counts.push(0);
+            self.totals.resize(self.totals.len() + dims, 0);
         }
+        let at = *place as usize;
         self.counts[at] += count;
         let totals = &mut self.totals[at * dims..][..dims];
         totals
@@ -197,17 +207,21 @@ impl FreeTable {
     }
 
     fn take(&mut self, value: u32, provides: &[u64]) {
-        let (at, dims) = (value as usize, provides.len());
+        let (at, dims) = (self.place_of[value as usize] as usize, provides.len());
         self.counts[at] -= 1;
         let totals = &mut self.totals[at * dims..][..dims];
         totals.iter_mut().zip(provides).for_each(|(total, one)| *total -= u128::from(*one));
     }
 
-    /// What is free in a domain, by demanded dimension.
-    fn free(&self, value: u32, demand: &Demand, dims: usize) -> Totals {
-        let totals = &self.totals[value as usize * dims..][..dims];
+    /// How many machines are free in a domain, and what they provide by demanded dimension.
+    fn free(&self, value: u32, demand: &Demand, dims: usize) -> (usize, Totals) {
+        let place = self.place_of[value as usize] as usize;
+        let Some(count) = self.counts.get(place) else {
+            return (0, Totals::from_elem(0, demand.aggregate.len()));
+        };
+        let totals = &self.totals[place * dims..][..dims];
         let saturated = |total: u128| u64::try_from(total).map_or(MAX_AMOUNT, |total| total.min(MAX_AMOUNT));
-        demand.aggregate.iter().map(|(dim, _)| saturated(totals[*dim as usize])).collect()
+        (*count as usize, demand.aggregate.iter().map(|(dim, _)| saturated(totals[*dim as usize])).collect())
     }
 
     /// The best domain for a gang, over what its cluster holds and what is free.
@@ -217,13 +231,13 @@ impl FreeTable {
         let mut contest = Contest::new(demand, &text);
         let dims = vocab.dim_count();
         for tally in tallies {
-            let machines = self.counts[tally.value as usize] as usize;
-            contest.enter(tally.value, Some(tally), &self.free(tally.value, demand, dims), machines);
+            let (machines, free) = self.free(tally.value, demand, dims);
+            contest.enter(tally.value, Some(tally), &free, machines);
         }
         for value in &self.values {
-            let machines = self.counts[*value as usize] as usize;
+            let (machines, free) = self.free(*value, demand, dims);
             if machines > 0 && !tallies.iter().any(|tally| tally.value == *value) {
-                contest.enter(*value, None, &self.free(*value, demand, dims), machines);
+                contest.enter(*value, None, &free, machines);
             }
         }
         contest.winner()
