@@ -137,6 +137,8 @@ impl Tape {
             now_unix_nanos: now,
             reasons: Reasons { demand: true, supply: true, ..Reasons::default() },
             actions: actions.collect(),
+            decided: decision.actions.len() as u32,
+            digest: bigfleet_shard::digest(&decision.actions),
             full: is_full.then(|| Arc::new(inputs.clone())),
             inputs: if is_full { Vec::new() } else { inputs },
             options: self.options.clone(),

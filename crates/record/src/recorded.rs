@@ -27,8 +27,12 @@ pub struct Recorded {
     pub inputs: Vec<Input>,
     /// The options it ran with.
     pub options: Options,
-    /// What it decided, in order.
+    /// What it decided, in order; of the actions there was no room for only the first.
     pub decided: Vec<Decided>,
+    /// How many actions it decided, listed or not.
+    pub decided_in_all: u32,
+    /// The digest of all of them.
+    pub digest: u64,
     /// The price of all hardware there was, an hour.
     pub usd_per_hour: f64,
     /// How many needs were short after it.
@@ -116,6 +120,8 @@ impl From<&CycleRecord> for Recorded {
             inputs: record.inputs.clone(),
             options: record.options.clone(),
             decided: record.actions.iter().map(Decided::from).collect(),
+            decided_in_all: record.decided,
+            digest: record.digest,
             usd_per_hour: record.usd_per_hour,
             short_needs: record.short_needs,
         }

@@ -183,6 +183,13 @@ pub enum What {
         /// As replayed.
         replayed: Option<Box<Decided>>,
     },
+    /// The actions that are listed agree, but not all of those that are not.
+    Unlisted {
+        /// How many there were.
+        recorded: u32,
+        /// How many there are.
+        replayed: u32,
+    },
     /// The engine does not take an input it took then.
     Refused(String),
 }
@@ -200,6 +207,11 @@ impl fmt::Display for Difference {
                 self.cycle,
                 show(recorded),
                 show(replayed)
+            ),
+            What::Unlisted { recorded, replayed } => write!(
+                f,
+                "cycle {}: of {recorded} actions, now {replayed}, some that are not listed differ when replayed",
+                self.cycle
             ),
             What::Refused(reason) => {
                 write!(f, "cycle {}: the engine refuses an input it took then: {reason}", self.cycle)
@@ -229,7 +241,7 @@ pub fn replay(records: impl IntoIterator<Item = Result<Recorded, TapeError>>) ->
             continue;
         };
         let what = match replay.step(&record) {
-            Ok(decision) => compare(&record.decided, &Decided::all_of(&decision)),
+            Ok(decision) => compare(&record, &decision),
             Err(error) => Some(What::Refused(error.to_string())),
         };
         if let Some(what) = what {
@@ -238,15 +250,28 @@ pub fn replay(records: impl IntoIterator<Item = Result<Recorded, TapeError>>) ->
             return report;
         }
         report.cycles += 1;
-        report.actions += record.decided.len() as u64;
+        report.actions += u64::from(record.decided_in_all);
     }
     report
 }
 
-fn compare(recorded: &[Decided], replayed: &[Decided]) -> Option<What> {
-    let index = (0..recorded.len().max(replayed.len())).find(|index| {
-        !matches!((recorded.get(*index), replayed.get(*index)), (Some(a), Some(b)) if a.same_decision(b))
-    })?;
-    let side = |list: &[Decided]| list.get(index).cloned().map(Box::new);
-    Some(What::Action { index, recorded: side(recorded), replayed: side(replayed) })
+/// Actions that are listed are compared one by one, those that are not by the digest of all.
+fn compare(record: &Recorded, decision: &Decision) -> Option<What> {
+    let (recorded, replayed) = (&record.decided, Decided::all_of(decision));
+    let is_whole = recorded.len() as u32 == record.decided_in_all;
+    let differs = |index: &usize| match (recorded.get(*index), replayed.get(*index)) {
+        (Some(then), Some(now)) => !then.same_decision(now),
+        _ => true,
+    };
+    let missing = || {
+        let mut left = replayed.iter();
+        recorded.iter().position(|then| !left.any(|now| now.same_decision(then)))
+    };
+    let index = if is_whole { (0..recorded.len().max(replayed.len())).find(differs) } else { missing() };
+    if let Some(index) = index {
+        let side = |list: &[Decided]| list.get(index).cloned().map(Box::new);
+        return Some(What::Action { index, recorded: side(recorded), replayed: side(&replayed) });
+    }
+    let same = record.digest == bigfleet_shard::digest(&decision.actions);
+    (!same).then_some(What::Unlisted { recorded: record.decided_in_all, replayed: replayed.len() as u32 })
 }

@@ -13,12 +13,14 @@ use crate::memory::Fact;
 use crate::pauses;
 use crate::shard::Shard;
 use crate::tally::Tally;
-use crate::tape::{CycleRecord, Fate, Input, Ordered, Reasons};
+use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
 
 /// How many actions of each kind are recorded with rule and runner-up; those of the others follow from a replay.
 const EXPLAINED_PER_KIND: usize = 8;
 /// How many cycles are kept at hand.
 const RECENT: usize = 256;
+/// How many of the actions there was no room for are listed in a record.
+const LISTED_WITHOUT_ROOM: usize = 100;
 
 /// The parts of a cycle, for whoever measures them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,8 +97,13 @@ impl Shard {
         let begun = fates.contains(&Fate::Begun);
         if begun || !inputs.is_empty() || !same {
             step.facts.push(Fact::Cycle(self.cycle));
-            let actions = decision.actions.iter().zip(fates).zip(why);
-            let actions = actions.map(|((action, fate), why)| Ordered { action: action.clone(), fate, why });
+            let mut room = LISTED_WITHOUT_ROOM;
+            let listed = decision.actions.iter().zip(fates).zip(why).filter(|((_, fate), _)| {
+                let had_room = !matches!(fate, Fate::OverBound | Fate::NoPlace);
+                room -= usize::from(!had_room && room > 0);
+                had_room || room > 0
+            });
+            let actions = listed.map(|((action, fate), why)| Ordered { action: action.clone(), fate, why });
             let record = Arc::new(CycleRecord {
                 cycle: self.cycle,
                 epoch: self.config.epoch,
@@ -106,6 +113,8 @@ impl Shard {
                 full: full.map(Arc::new),
                 options,
                 actions: actions.collect(),
+                decided: decision.actions.len() as u32,
+                digest: tape::digest(&decision.actions),
                 usd_per_hour: self.money.spend().usd_per_hour(),
                 short_needs: self.ledger.len() as u32,
             });

@@ -59,4 +59,4 @@ pub use read::{MachineView, Queues};
 pub use shard::Shard;
 pub use table::Care;
 pub use tally::Tally;
-pub use tape::{CycleRecord, Fate, Input, Ordered, Reasons};
+pub use tape::{CycleRecord, Fate, Input, Ordered, Reasons, digest};

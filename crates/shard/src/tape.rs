@@ -119,12 +119,40 @@ pub struct CycleRecord {
     pub inputs: Vec<Input>,
     /// The options it ran with.
     pub options: Options,
-    /// What it decided.
+    /// What it decided, in order. Of the actions there was no room for, only the first are listed: a fleet that is
+    /// built up decides tens of thousands of them anew in every cycle.
     pub actions: Vec<Ordered>,
+    /// How many actions it decided, listed or not.
+    pub decided: u32,
+    /// A digest of all of them, by [`digest`].
+    pub digest: u64,
     /// The price of all hardware there is, an hour.
     pub usd_per_hour: f64,
     /// How many needs were short after it.
     pub short_needs: u32,
+}
+
+/// A digest of actions that says the same on every machine and in every version: FNV-1a over what each of them says.
+pub fn digest(actions: &[Action]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut take = |bytes: &[u8]| {
+        // The length first, so that no two lists run together.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for action in actions {
+        take(action.kind.name().as_bytes());
+        take(action.machine.as_bytes());
+        take(action.cluster.as_deref().unwrap_or_default().as_bytes());
+        take(&action.grace_secs.unwrap_or(u32::MAX).to_le_bytes());
+        if let Some(demand) = &action.need {
+            take(demand.need.cluster.as_bytes());
+            take(demand.need.profile.fingerprint().as_bytes());
+            take(demand.need.group.as_bytes());
+        }
+    }
+    hash
 }
 
 impl CycleRecord {

@@ -71,6 +71,8 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
         is_full: record.full.is_some(),
         inputs: inputs.len() as u32,
         decided: record.actions.len() as u32,
+        decided_in_all: record.decided,
+        digest: record.digest,
         usd_per_hour: record.usd_per_hour.into(),
         short_needs: record.short_needs,
     });
@@ -102,6 +104,8 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
         inputs,
         options,
         decided,
+        decided_in_all: head.decided_in_all,
+        digest: head.digest,
         usd_per_hour: head.usd_per_hour.into(),
         short_needs: head.short_needs,
     })

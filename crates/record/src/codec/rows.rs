@@ -137,6 +137,8 @@ pub(super) struct CycleRow {
     pub(super) is_full: bool,
     pub(super) inputs: u32,
     pub(super) decided: u32,
+    pub(super) decided_in_all: u32,
+    pub(super) digest: u64,
     pub(super) usd_per_hour: Bits,
     pub(super) short_needs: u32,
 }

@@ -27,6 +27,8 @@ fn record_of(inputs: Vec<Input>, is_full: bool) -> CycleRecord {
         inputs: if is_full { Vec::new() } else { inputs },
         options: Options::default(),
         actions: Vec::new(),
+        decided: u32::MAX,
+        digest: u64::MAX,
         usd_per_hour: f64::INFINITY,
         short_needs: u32::MAX,
     }

@@ -140,6 +140,8 @@ impl Recording {
             inputs: if is_full { Vec::new() } else { inputs },
             options,
             actions,
+            decided: decision.actions.len() as u32,
+            digest: bigfleet_shard::digest(&decision.actions),
             usd_per_hour: 1.5,
             short_needs: decision.work.short_needs as u32,
         }
@@ -165,6 +167,7 @@ pub(crate) fn assert_same(read: &Recorded, written: &CycleRecord) {
     assert_eq!(read.usd_per_hour.to_bits(), written.usd_per_hour.to_bits());
     assert_eq!(read.options, written.options);
     assert_eq!(read.decided, written.decided);
+    assert_eq!((read.decided_in_all, read.digest), (written.decided_in_all, written.digest));
     assert_eq!(read.full.is_some(), written.full.is_some());
     assert_same_inputs(read.full.as_deref().unwrap_or(&[]), written.full.as_deref().unwrap_or(&[]));
     assert_same_inputs(&read.inputs, &written.inputs);

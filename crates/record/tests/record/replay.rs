@@ -125,13 +125,21 @@ fn a_tape_that_lies_is_caught() {
             "{what}"
         );
     }
-    let report = changed(|_, record| drop(record.decided.pop()));
+    let report = changed(|_, record| record.decided_in_all -= u32::from(record.decided.pop().is_some()));
     assert!(matches!(
         report.first_difference.unwrap().what,
         What::Action { recorded: None, replayed: Some(_), .. }
     ));
+    let report = changed(|_, record| drop(record.decided.pop()));
+    assert!(report.first_difference.is_none(), "an action that is not listed is covered by the digest");
+    let report = changed(|_, record| {
+        record.decided.pop();
+        record.digest ^= 1;
+    });
+    assert!(matches!(report.first_difference.unwrap().what, What::Unlisted { .. }));
     let report = changed(|index, record| {
         if index == 4 {
+            record.decided_in_all += 1;
             record.decided.push(record.decided.first().cloned().unwrap_or(Decided {
                 kind: ActionKind::Delete,
                 machine: "m".into(),

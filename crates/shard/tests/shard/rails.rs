@@ -116,3 +116,14 @@ fn places_are_bounded_and_those_in_line_follow() {
     world.pass(5 * SECOND);
     assert_eq!(world.clouds[0].count(Configured), 10);
 }
+
+#[test]
+fn a_record_lists_only_the_first_of_those_there_was_no_room_for() {
+    let mut world = World::with(machines(300, Idle), |config| config.rails.max_actions_per_cycle = 5);
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 300)]);
+    world.pass(SECOND / 10);
+    let record = world.records.iter().find(|record| record.decided > 0).expect("something was decided");
+    assert_eq!((record.decided, record.begun(ActionKind::Bootstrap)), (300, 5));
+    assert!(record.actions.len() < 110, "{} listed", record.actions.len());
+}

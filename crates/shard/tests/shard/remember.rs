@@ -147,6 +147,7 @@ fn replay(world: &World) -> usize {
         let decided: Vec<_> = decision.actions.iter().map(brief).collect();
         let recorded: Vec<_> = record.actions.iter().map(|ordered| brief(&ordered.action)).collect();
         assert_eq!(decided, recorded, "cycle {}", record.cycle);
+        assert_eq!(bigfleet_shard::digest(&decision.actions), record.digest, "cycle {}", record.cycle);
         compared += 1;
     }
     compared
