@@ -29,7 +29,7 @@ type Act = Box<dyn FnOnce(&mut Shard, i64, &mut Step) + Send>;
 
 enum Input {
     /// Something happened, at this time if it is a roll-up whose way is measured.
-    Tell { event: Event, arrived: Option<i64>, taken: Option<oneshot::Sender<()>> },
+    Tell { event: Box<Event>, arrived: Option<i64>, taken: Option<oneshot::Sender<()>> },
     /// Somebody looks.
     Look(Look),
     /// Somebody commands; they are told once it is on disk.
@@ -51,13 +51,19 @@ pub struct Core {
 impl Core {
     /// Says that something happened.
     pub(crate) async fn tell(&self, event: Event) -> Result<(), Gone> {
-        self.inputs.send(Input::Tell { event, arrived: None, taken: None }).await.map_err(|_| Gone)
+        self.inputs
+            .send(Input::Tell { event: Box::new(event), arrived: None, taken: None })
+            .await
+            .map_err(|_| Gone)
     }
 
     /// Says that something happened, and waits until the shard has taken it in.
     pub(crate) async fn tell_and_wait(&self, event: Event, arrived: Option<i64>) -> Result<(), Gone> {
         let (taken, is_taken) = oneshot::channel();
-        self.inputs.send(Input::Tell { event, arrived, taken: Some(taken) }).await.map_err(|_| Gone)?;
+        self.inputs
+            .send(Input::Tell { event: Box::new(event), arrived, taken: Some(taken) })
+            .await
+            .map_err(|_| Gone)?;
         is_taken.await.map_err(|_| Gone)
     }
 
@@ -147,7 +153,7 @@ impl Loop {
     fn take(&mut self, input: Input, now: i64, batch: &mut Batch, decided_upon: &mut Vec<i64>) {
         match input {
             Input::Tell { event, arrived, taken } => {
-                self.shard.handle(event, now, &mut batch.step);
+                self.shard.handle(*event, now, &mut batch.step);
                 decided_upon.extend(arrived);
                 if let Some(taken) = taken {
                     // Whoever sent it may have gone since.

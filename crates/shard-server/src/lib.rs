@@ -30,6 +30,7 @@ mod server;
 mod session;
 mod settings;
 pub mod telemetry;
+mod view;
 mod wire;
 
 pub use commit::KeepError;

@@ -58,18 +58,18 @@ struct Place {
 impl Listing {
     /// Splits an answer. One that is malformed at the outside is refused as a whole; a record that is malformed in
     /// itself is not, and will be refused when it is read.
-    pub(crate) fn split(body: Bytes) -> Result<Self, Malformed> {
+    pub(crate) fn split(body: &Bytes) -> Result<Self, Malformed> {
         let mut records = Vec::new();
         let mut revision: &[u8] = &[];
-        for field in fields(&body) {
+        for field in fields(body) {
             let field = field?;
             match field.number {
                 MACHINES | REVISION if !field.is_delimited => {
                     let what = "a field is not of the type it should be";
                     return Err(Malformed { at: field.start, len: body.len(), what });
                 }
-                MACHINES => records.push(place(field.payload(&body), field.payload)),
-                REVISION => revision = field.payload(&body),
+                MACHINES => records.push(place(field.payload(body), field.payload)),
+                REVISION => revision = field.payload(body),
                 _ => {}
             }
         }

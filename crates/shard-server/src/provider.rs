@@ -62,7 +62,7 @@ impl Provider {
         let filter = ListFilter { since_revision: since.to_vec(), ..ListFilter::default() };
         let listed = self.within("List", timeout_nanos, self.fetch(filter)).await;
         let split = listed.and_then(|body| {
-            Listing::split(body).map_err(|malformed| CallError {
+            Listing::split(&body).map_err(|malformed| CallError {
                 kind: CallErrorKind::Refused,
                 text: format!("the answer to List is no list of machines: {malformed}"),
             })

@@ -21,6 +21,8 @@ const COMMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Observer {
     pub(crate) core: Core,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Real time, in which those who ask live.
+    pub(crate) callers: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) sessions: Sessions,
     pub(crate) is_stopping: Arc<AtomicBool>,
@@ -28,7 +30,7 @@ pub(crate) struct Observer {
 
 impl Observer {
     /// Ready, or why not.
-    pub(crate) async fn is_ready(self) -> Result<(), String> {
+    pub(crate) async fn readiness(self) -> Result<(), String> {
         if self.is_stopping.load(Ordering::SeqCst) {
             return Err("the shard is stopping".into());
         }
@@ -44,7 +46,7 @@ impl Observer {
                 Ok(troubles) => Err(troubles.join("; ")),
                 Err(gone) => Err(gone.to_string()),
             },
-            () = self.clock.sleep(ANSWER) => Err(format!("the shard did not answer within {ANSWER:?}")),
+            () = self.callers.sleep(ANSWER) => Err(format!("the shard did not answer within {ANSWER:?}")),
         }
     }
 
@@ -52,7 +54,7 @@ impl Observer {
     pub(crate) async fn scrape(self) -> String {
         let snapshot = tokio::select! {
             snapshot = self.snapshot() => snapshot,
-            () = self.clock.sleep(ANSWER) => None,
+            () = self.callers.sleep(ANSWER) => None,
         };
         self.metrics.scrape(snapshot.as_ref())
     }

@@ -10,10 +10,13 @@ use bigfleet_proto::transport;
 use bigfleet_record::Store;
 use bigfleet_record::tape::Writer;
 use bigfleet_shard::{Config, Memory, Shard};
+use bigfleet_view::{About, View};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, health_reporter};
 use tonic_reflection::server::Builder;
 
 use crate::commit::{self, KeepError, Keeper, NothingKept};
@@ -25,7 +28,7 @@ use crate::provider::Provider;
 use crate::ready::Observer;
 use crate::recorder;
 use crate::session::{SessionService, Sessions, Shared};
-use crate::settings::{Keep, RunError, Settings, StartError};
+use crate::settings::{Keep, RECORD, RunError, Settings, StartError};
 
 mod supervise;
 
@@ -89,7 +92,7 @@ fn open(keep: &Keep, now: i64) -> Result<Kept, StartError> {
         Keep::Folder { path, record } => {
             let opened = Store::open(path, now)?;
             tracing::info!(folder = %path.display(), epoch = opened.epoch, start = ?opened.start, "the store is open");
-            let (writer, damages) = Writer::open(path.join("record"), *record)?;
+            let (writer, damages) = Writer::open(path.join(RECORD), *record)?;
             for damage in damages {
                 tracing::warn!(%damage, "a part of the decision record is lost");
             }
@@ -102,6 +105,8 @@ fn open(keep: &Keep, now: i64) -> Result<Kept, StartError> {
 /// Starts a server on the present runtime.
 pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
     let runtime = Handle::current();
+    // Callers live in real time, however fast the shard's clock runs.
+    let callers: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let metrics = Metrics::new();
     let mut config = settings.shard.clone();
     config.providers = settings.providers.iter().map(|provider| provider.config.clone()).collect();
@@ -143,6 +148,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         term: term.clone(),
         core: core.clone(),
         clock: clock.clone(),
+        callers: callers.clone(),
         metrics: metrics.clone(),
     });
     let providers = settings.providers.iter().zip(channels).map(|(provider, channel)| {
@@ -188,28 +194,39 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
 
     let is_stopping = Arc::<AtomicBool>::default();
     let (halt, halted) = watch::channel(false);
-    let (reporter, health) = tonic_health::server::health_reporter();
-    reporter.set_serving::<SessionService>().await;
+    let (health, health_service) = health_reporter();
+    let view = View::new(
+        Arc::new(core.clone()),
+        About {
+            server_version: env!("CARGO_PKG_VERSION").into(),
+            simulated: settings.simulated,
+            record_dir: settings.keep.record_folder(),
+            clock: clock.clone(),
+        },
+    );
+    set_serving(&health, true).await;
+    let files = &[bigfleet_view::FILE_DESCRIPTOR_SET];
     let routes = transport::server()
         .add_service(SessionService(sessions.clone()))
-        .add_service(health)
-        .add_service(reflection(&[], Builder::build_v1))
-        .add_service(reflection(&[], Builder::build_v1alpha));
+        .add_service(transport::shard_read_server(view.clone()))
+        .add_service(bigfleet_view::view_server(view))
+        .add_service(health_service)
+        .add_service(reflection(files, Builder::build_v1))
+        .add_service(reflection(files, Builder::build_v1alpha));
     let most_connections = settings.most_sessions + MORE_CONNECTIONS;
-    // Callers live in real time, however fast the shard's clock runs.
-    let callers = Arc::new(SystemClock::start());
-    let connections = incoming(grpc, tls, callers, most_connections);
+    let connections = incoming(grpc, tls, callers.clone(), most_connections);
     let calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
     let http = http.map(|listener| {
         let observer = Observer {
             core: core.clone(),
             clock: clock.clone(),
+            callers: callers.clone(),
             metrics: metrics.clone(),
             sessions: sessions.clone(),
             is_stopping: is_stopping.clone(),
         };
         let scraped = observer.clone();
-        let app = http::router(move || observer.clone().is_ready(), move || scraped.clone().scrape());
+        let app = http::router(move || observer.clone().readiness(), move || scraped.clone().scrape());
         tokio::spawn(http::serve(listener, app, until(halted.clone())))
     });
     let reporting = settings.coordinator.zip(coordinator).map(|(reporting, channel)| {
@@ -230,9 +247,9 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     let (stop, stops) = oneshot::channel();
     let parts = Parts {
         core: core.clone(),
-        clock,
+        callers,
         sessions,
-        health: reporter,
+        health,
         is_stopping,
         halt,
         stop_core,
@@ -246,6 +263,14 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     };
     let ended = tokio::spawn(supervise(parts, stops));
     Ok(Running { grpc: grpc_addr, http: http_addr, epoch, core, stop: Some(stop), ended })
+}
+
+/// Says of each service whether it is there.
+async fn set_serving(health: &HealthReporter, is_serving: bool) {
+    let status = if is_serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+    for service in ["", "bigfleet.v1alpha1.Shard", "bigfleet.v1alpha1.ShardRead", "bigfleet.view.v1.View"] {
+        health.set_service_status(service, status).await;
+    }
 }
 
 /// A thread whose end can be waited for.

@@ -41,6 +41,8 @@ struct Inner {
     term: Arc<AtomicU64>,
     core: Core,
     clock: Arc<dyn Clock>,
+    /// Real time, in which operators live.
+    callers: Arc<dyn Clock>,
     metrics: Metrics,
 }
 
@@ -52,12 +54,13 @@ pub(crate) struct Shared {
     pub(crate) term: Arc<AtomicU64>,
     pub(crate) core: Core,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) callers: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
 }
 
 impl Sessions {
     pub(crate) fn new(shared: Shared) -> Self {
-        let Shared { most_sessions, most_frames, epoch, term, core, clock, metrics } = shared;
+        let Shared { most_sessions, most_frames, epoch, term, core, clock, callers, metrics } = shared;
         let (lines, last_id) = (Mutex::default(), AtomicU64::new(0));
         Self(Arc::new(Inner {
             lines,
@@ -68,6 +71,7 @@ impl Sessions {
             term,
             core,
             clock,
+            callers,
             metrics,
         }))
     }

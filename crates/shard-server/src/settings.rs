@@ -40,6 +40,19 @@ pub enum Keep {
     Nothing,
 }
 
+/// The folder of the decision record, within that of the store.
+pub(crate) const RECORD: &str = "record";
+
+impl Keep {
+    /// Where the decision record lies, if there is one.
+    pub fn record_folder(&self) -> Option<PathBuf> {
+        match self {
+            Self::Folder { path, .. } => Some(path.join(RECORD)),
+            Self::Nothing => None,
+        }
+    }
+}
+
 /// Everything a server is told at its start.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -69,7 +69,7 @@ fn seen(listing: &Listing, part: usize) -> Vec<Seen> {
 }
 
 fn split(list: &MachineList) -> Listing {
-    Listing::split(list.encode_to_vec().into()).unwrap()
+    Listing::split(&list.encode_to_vec().into()).unwrap()
 }
 
 /// The same records with every map written backwards, which no encoder of ours does and others may.
@@ -106,7 +106,7 @@ proptest! {
         // Decoded once: minus zero does not travel.
         let sent = MachineList { machines, revision }.encode_to_vec();
         let list = MachineList::decode(&sent[..]).unwrap();
-        let listing = Listing::split(sent.into()).unwrap();
+        let listing = Listing::split(&sent.into()).unwrap();
         prop_assert_eq!(&*listing.revision, &list.revision[..]);
         prop_assert_eq!(listing.len(), list.machines.len());
         for ((id, _, read), machine) in seen(&listing, part).iter().zip(&list.machines) {
@@ -142,7 +142,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_and_never_panics(bytes in vec(any::<u8>(), 0..200)) {
-        if let Ok(listing) = Listing::split(bytes.into()) {
+        if let Ok(listing) = Listing::split(&bytes.into()) {
             seen(&listing, 3);
         }
     }
@@ -153,7 +153,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         let decodes = MachineList::decode(&bytes[..]).is_ok();
-        match Listing::split(bytes.into()) {
+        match Listing::split(&bytes.into()) {
             Ok(listing) => drop(seen(&listing, 2)),
             Err(_) => prop_assert!(!decodes, "refused what the decoder takes"),
         }
@@ -166,7 +166,7 @@ fn a_malformed_record_is_refused_alone() {
         MachineList { machines: vec![Machine { id: "a".into(), ..Machine::default() }], revision: vec![] }
             .encode_to_vec();
     bytes.extend([0x0A, 2, 0x0A, 9]);
-    let seen = seen(&Listing::split(bytes.into()).unwrap(), 9);
+    let seen = seen(&Listing::split(&bytes.into()).unwrap(), 9);
     assert_eq!(seen.len(), 2);
     assert_eq!((seen[1].0.as_str(), seen[1].2.as_ref().unwrap_err().code), ("", "malformed"));
 }

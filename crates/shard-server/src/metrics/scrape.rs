@@ -13,6 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 type Labels = Vec<(&'static str, String)>;
+/// A name, a help text, and series by label.
+type Named<V> = (&'static str, &'static str, Vec<(Labels, V)>);
 type Amount = Gauge<f64, AtomicU64>;
 
 /// How many machines are looked at before others get a turn on the core thread.
@@ -46,8 +48,8 @@ impl Survey {
 
 /// Numbers by name: what the shard knew at one moment.
 pub(crate) struct Snapshot {
-    gauges: Vec<(&'static str, &'static str, Vec<(Labels, f64)>)>,
-    counters: Vec<(&'static str, &'static str, Vec<(Labels, u64)>)>,
+    gauges: Vec<Named<f64>>,
+    counters: Vec<Named<u64>>,
 }
 
 impl Snapshot {
@@ -203,11 +205,13 @@ impl Snapshot {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("bigfleet_shard");
         for (name, help, series) in &self.gauges {
-            register(&mut registry, name, help, series, |gauge: &Amount, value| drop(gauge.set(*value)));
+            register(&mut registry, name, help, series, |gauge: &Amount, value| {
+                gauge.set(*value);
+            });
         }
         for (name, help, series) in &self.counters {
             register(&mut registry, name, help, series, |counter: &Counter, value| {
-                drop(counter.inc_by(*value))
+                counter.inc_by(*value);
             });
         }
         registry

@@ -1,8 +1,8 @@
 //! Watches over the parts of a server, and ends it in order.
 
 use super::{
-    Arc, AtomicBool, Clock, Core, Duration, JoinHandle, KeepError, Ordering, RunError, SessionService,
-    Sessions, oneshot, watch,
+    Arc, AtomicBool, Clock, Core, Duration, HealthReporter, JoinHandle, KeepError, Ordering, RunError,
+    Sessions, oneshot, set_serving, watch,
 };
 
 /// How long operators may take to be told that the shard stops.
@@ -11,9 +11,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Everything that runs.
 pub(super) struct Parts {
     pub(super) core: Core,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) callers: Arc<dyn Clock>,
     pub(super) sessions: Sessions,
-    pub(super) health: tonic_health::server::HealthReporter,
+    pub(super) health: HealthReporter,
     pub(super) is_stopping: Arc<AtomicBool>,
     pub(super) halt: watch::Sender<bool>,
     pub(super) stop_core: oneshot::Sender<()>,
@@ -54,7 +54,7 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         ended = http => First::Http(ended),
     };
     parts.is_stopping.store(true, Ordering::SeqCst);
-    parts.health.set_not_serving::<SessionService>().await;
+    set_serving(&parts.health, false).await;
     let died = |part, why| Err(RunError::Died { part, why });
     let outcome = match first {
         First::Stop => None,
@@ -67,7 +67,7 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
     if let Some(Err(error)) = &outcome {
         tracing::error!(%error, alarm = true, "the shard cannot go on");
     }
-    let clock = parts.clock.clone();
+    let clock = parts.callers.clone();
     let grace = parts.grace;
     let committed = tokio::select! {
         committed = end(parts, outcome.is_some()) => committed,
@@ -79,7 +79,17 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
 /// Ends what is left: sessions first, then calls, then the threads, each after those that feed it.
 async fn end(parts: Parts, is_broken: bool) -> Result<(), RunError> {
     let Parts {
-        core, clock, sessions, halt, stop_core, core_thread, committer, recorder, calls, http, ..
+        core,
+        callers: clock,
+        sessions,
+        halt,
+        stop_core,
+        core_thread,
+        committer,
+        recorder,
+        calls,
+        http,
+        ..
     } = parts;
     if let Some(reporting) = parts.reporting {
         reporting.abort();

@@ -24,10 +24,13 @@ pub(crate) struct Line {
     over: Notify,
 }
 
+/// How a session ends: with a status for the other end, once, or in silence.
+struct End(Option<Status>);
+
 struct State {
     outbox: Outbox<Frame>,
-    /// Set once the session is over; taken by the stream to say so.
-    end: Option<Option<Status>>,
+    /// Set once the session is over, with what the other end is told, if anything.
+    end: Option<End>,
     stream: Option<Waker>,
 }
 
@@ -63,7 +66,7 @@ impl Line {
     pub(crate) fn end(&self, status: impl Into<Option<Status>>) {
         let status = status.into();
         self.change(|state| {
-            state.end.get_or_insert(status);
+            state.end.get_or_insert(End(status));
         });
         self.over.notify_one();
     }
@@ -134,7 +137,7 @@ impl Stream for Frames {
             let mut state = this.line.state.lock().expect("no holder panics");
             match (state.outbox.pop(), &mut state.end) {
                 (Some(frame), _) => frame,
-                (None, Some(status)) => {
+                (None, Some(End(status))) => {
                     this.ended = true;
                     return Poll::Ready(status.take().map(Err));
                 }

@@ -32,7 +32,7 @@ pub(crate) async fn read(
     let opened = tokio::select! {
         opened = open(&sessions, &line, peer.as_ref(), &mut inbound) => opened,
         () = line.is_over() => Err(None),
-        () = inner.clock.sleep(HELLO) => {
+        () = inner.callers.sleep(HELLO) => {
             Err(Some(Status::invalid_argument(format!("no hello came within {HELLO:?}; send it first"))))
         }
     };
@@ -156,14 +156,12 @@ async fn take(sessions: &Sessions, line: &Line, rollups: &Rollups, frame: &Bytes
         }),
         Inbound::Unknown => None,
     };
-    match event {
-        Some(event) => inner.core.tell(event).await.map_err(stopping),
-        None => {
-            // Answers to what we never asked, or frames of a newer protocol: harmless.
-            inner.metrics.frame_ignored();
-            Ok(())
-        }
-    }
+    let Some(event) = event else {
+        // Answers to what we never asked, or frames of a newer protocol: harmless.
+        inner.metrics.frame_ignored();
+        return Ok(());
+    };
+    inner.core.tell(event).await.map_err(stopping)
 }
 
 fn blob(response: BootstrapBlobResponse) -> Result<Blob, String> {

@@ -4,6 +4,7 @@ mod calls;
 mod house;
 mod metrics;
 mod operator;
+mod reading;
 mod reporting;
 mod restart;
 mod sessions;
