@@ -17,7 +17,7 @@ use bigfleet_model::resource::ResourceVec;
 use crate::scenario;
 
 /// One cluster's pods and nodes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pods {
     name: Arc<str>,
     unmet_only: bool,
@@ -34,10 +34,12 @@ pub struct Pods {
 }
 
 /// One kind of pods.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Work {
     name: String,
     profile: Arc<Profile>,
+    /// For gangs: which nodes will do for one that fits a single node.
+    alone: Arc<Profile>,
     unit: ResourceVec,
     /// Pods per gang; 0 for none.
     gang: u64,
@@ -53,7 +55,7 @@ struct Work {
 }
 
 /// One node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Node {
     machine: Arc<Machine>,
     free: ResourceVec,
@@ -70,6 +72,7 @@ impl Pods {
         let work = cluster.work.iter().map(|work| Work {
             name: work.name.clone(),
             profile: work.profile(),
+            alone: work.profile().without_same().into(),
             unit: work.unit().expect("scenarios are checked"),
             gang: work.gang as u64,
             bare: work.bare,
@@ -257,9 +260,11 @@ impl Pods {
         total
     }
 
-    /// Kinds of work with pods that wait, and how many pods.
-    pub fn waiting(&self) -> Vec<(&str, u64)> {
-        let each = self.work.iter().map(|work| {
+    /// Kinds of work with pods that wait although machines enough should be there, and how many pods. A strict spread
+    /// explains itself: the shard spreads machines, the scheduler pods.
+    pub fn unexplained(&self) -> Vec<(&str, u64)> {
+        let plain = self.work.iter().filter(|work| work.profile.strict_spread().is_none());
+        let each = plain.map(|work| {
             let gangs = work.gangs.values().filter(|places| places.is_empty()).count() as u64;
             (work.name.as_str(), work.waiting + work.gang * gangs)
         });

@@ -7,22 +7,14 @@
 mod shrink;
 mod worlds;
 
-use bigfleet_provider_sim::Span;
-
 use crate::invariant::Violation;
 use crate::planted::Planted;
 use crate::run::{Outcome, outcome};
 use crate::scenario::Scenario;
-use crate::world::{MINUTE, Setup, World};
+use crate::world::{Setup, World};
 
 pub use shrink::shrink;
 pub use worlds::{long_world_of, world_of};
-
-/// How long a world may take to come to rest once nothing goes wrong any more. It covers the longest waits there are:
-/// graces of ten minutes, holds of ten, watchdogs of an hour, a reclaim cap of one machine per half minute.
-const SETTLE: i64 = 150 * MINUTE;
-/// How long it is watched being at rest.
-const QUIET: i64 = 30 * MINUTE;
 
 /// A world in which something did not hold.
 #[derive(Clone, Debug)]
@@ -50,21 +42,10 @@ pub(crate) fn fails(scenario: &Scenario, planted: Option<Planted>) -> Option<Vio
     outcome.violations.into_iter().next()
 }
 
-/// Plays both halves of a world.
+/// Plays both halves of a world, up to the first thing that does not hold.
 pub fn play(scenario: &Scenario, setup: Setup) -> Outcome {
     let mut world = World::new(scenario, setup);
     world.stop_at_first();
-    let chaos = scenario.lasts.nanos();
-    world.run_until(chaos);
-    if world.violations().is_empty() {
-        world.lift_faults();
-        world.run_until(chaos + SETTLE + QUIET);
-        world.settled(chaos + SETTLE);
-    }
+    world.run();
     outcome(scenario, &world)
-}
-
-/// How long both halves are.
-pub fn length(scenario: &Scenario) -> Span {
-    Span::from_nanos(scenario.lasts.nanos() + SETTLE + QUIET)
 }

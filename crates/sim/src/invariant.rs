@@ -44,11 +44,11 @@ pub(crate) enum Moment<'a> {
     /// A host starts a life.
     Started { host: usize },
     /// A step of a shard, its facts remembered, its effects about to begin.
-    Step { host: usize, superseded: bool, shard: &'a Shard, memory: &'a Memory, step: &'a Step },
+    Step { host: usize, shard: &'a Shard, memory: &'a Memory, step: &'a Step },
     /// A cycle went on the record.
     Cycle { host: usize, superseded: bool, shard: &'a Shard, record: &'a CycleRecord },
     /// The same cycle, decided again from the record.
-    Decided { host: usize, superseded: bool, shard: &'a Shard, record: &'a CycleRecord, mirror: &'a Mirror },
+    Decided { host: usize, superseded: bool, record: &'a CycleRecord, mirror: &'a Mirror },
     /// A call reached a provider.
     Called {
         request: &'a Request,
@@ -162,14 +162,14 @@ impl Watch {
 
     pub(crate) fn see(&mut self, now: i64, moment: &Moment<'_>) {
         self.each(now, moment);
-        if let Moment::Cycle { host, superseded, shard, record } = moment {
+        if let Moment::Cycle { host, superseded, record, .. } = moment {
             while self.mirrors.len() <= *host {
                 self.mirrors.push(Mirror::default());
             }
             let mut mirror = std::mem::take(&mut self.mirrors[*host]);
             if mirror.follow(record) {
                 let (host, superseded) = (*host, *superseded);
-                self.each(now, &Moment::Decided { host, superseded, shard, record, mirror: &mirror });
+                self.each(now, &Moment::Decided { host, superseded, record, mirror: &mirror });
             }
             self.mirrors[*host] = mirror;
         }
@@ -197,11 +197,6 @@ impl Watch {
     /// A host lost its disk: what it forgot may be forgotten.
     pub(crate) fn disk_lost(&mut self, host: usize) {
         self.each(0, &Moment::Forgotten { host });
-    }
-
-    /// Another host goes on with a host's memory.
-    pub(crate) fn takes_over(&mut self, _old: usize, new: usize) {
-        self.each(0, &Moment::Forgotten { host: new });
     }
 
     /// Stop at this many violations.

@@ -35,7 +35,7 @@ pub use random::Random;
 pub use run::{Missed, Outcome, Summary, run};
 pub use scenario::{
     CODES, Call, Cluster, Curve, Dwell, Expect, Fault, Machines, Measure, Pods, Point, Problem, Problems,
-    Requirement, Scenario, ShardSetup, Spread, StartState, What, Work,
+    RACK, Requirement, Scenario, ShardSetup, Spread, StartState, What, Work,
 };
 pub use trace::Trace;
 pub use world::{Money, Point as PicturePoint, START_UNIX_NANOS, Setup, World};

@@ -2,7 +2,7 @@
 
 use crate::scenario::Scenario;
 
-/// The files, by their names.
+// FILES: the files, by their names.
 include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
 /// All scenarios, by name.

@@ -41,6 +41,9 @@ pub struct Scenario {
     pub seed: u64,
     /// How long it is.
     pub lasts: Span,
+    /// When it is over, lift all faults and let the world come to rest: it must, in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settle: bool,
     /// How the shard is set up.
     #[serde(default)]
     pub shard: ShardSetup,

@@ -12,6 +12,8 @@ mod truth;
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::resource::ResourceName;
+
 use crate::cloud::Clouds;
 use crate::invariant::{Moment, Violation, Watch};
 use crate::planted::{Distorter, Planted};
@@ -31,6 +33,12 @@ pub(crate) use truth::billionths;
 
 /// When runs begin: 2026-11-15 00:00 UTC.
 pub const START_UNIX_NANOS: i64 = bigfleet_provider_sim::replay::START_UNIX_NANOS;
+
+/// How long a world may take to come to rest once nothing goes wrong any more. It covers the longest waits there are:
+/// graces of ten minutes, holds of ten, watchdogs of an hour, a reclaim cap of one machine per half minute.
+const SETTLE: i64 = 150 * MINUTE;
+/// How long it is watched being at rest.
+const QUIET: i64 = 30 * MINUTE;
 
 /// How a run is looked at.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +176,13 @@ impl World {
 
     /// Runs to the end of the scenario.
     pub fn run(&mut self) {
-        self.run_until(self.scenario.lasts.nanos());
+        let lasts = self.scenario.lasts.nanos();
+        self.run_until(lasts);
+        if self.scenario.settle && !self.watch.is_full() {
+            self.lift_faults();
+            self.run_until(lasts + SETTLE + QUIET);
+            self.settled(lasts + SETTLE);
+        }
         for (index, expect) in self.scenario.expect.clone().iter().enumerate() {
             if expect.from.is_none() && !expect.measure.is_count() {
                 self.look(index, expect);
@@ -269,8 +283,20 @@ impl World {
 
     /// Looks at a number for an expectation.
     fn look(&mut self, index: usize, expect: &Expect) {
-        let number = self.measure(expect.measure, expect.cluster.as_deref());
+        let number = match &expect.resource {
+            Some(resource) => self.missing(resource, expect.cluster.as_deref()),
+            None => self.measure(expect.measure, expect.cluster.as_deref()),
+        };
         self.tally.looks.insert(index, number);
+    }
+
+    /// How much of a resource needs are short of.
+    fn missing(&self, resource: &str, cluster: Option<&str>) -> u64 {
+        let Ok(resource) = ResourceName::new(resource) else { return 0 };
+        let shards = self.hosts.iter().filter(|host| !host.superseded).filter_map(|host| host.shard.as_ref());
+        let short = shards.flat_map(|shard| shard.ledger().iter());
+        let short = short.filter(|(key, _)| cluster.is_none_or(|only| *key.cluster == *only));
+        short.map(|(_, shortfall)| shortfall.missing.get(&resource)).sum()
     }
 
     /// A number as it is now.
@@ -356,8 +382,9 @@ impl World {
             let host = &self.hosts[operator.host];
             let name = operator.pods.name();
             let stated = host.memory.shortfalls.keys().any(|key| key.cluster == *name);
-            if operator.waiting > 0 && !stated {
-                waiting.push(format!("{name} {:?}", operator.pods.waiting()));
+            let unexplained = operator.pods.unexplained();
+            if !unexplained.is_empty() && !stated {
+                waiting.push(format!("{name} {unexplained:?}"));
             }
         }
         let waiting = waiting.join(", ");

@@ -1,5 +1,8 @@
-//! The cluster's scheduler: higher priority first, the least served first; pods go to nodes bound for their kind of
-//! work, then to any that will do. Gangs go to one domain together or wait.
+//! The cluster's scheduler: higher priority first; pods go to nodes bound for their kind of work, then to any that will
+//! do. Gangs go to one domain together or wait.
+//!
+//! Pods that wait although there is room in sum were unlucky with where others went. Then all pods are dealt out anew,
+//! the most demanding first, as a descheduler would in time; if that serves more pods, it holds.
 
 use std::collections::BTreeMap;
 
@@ -18,36 +21,107 @@ impl Pods {
         if !std::mem::take(&mut self.places_changed) {
             return 0;
         }
-        let choices = |index: usize| {
-            let profile = &self.work[index].profile;
-            self.nodes.values().filter(|node| profile.matches(node.machine.facts())).count()
-        };
-        let mut order: Vec<(std::cmp::Reverse<i32>, bool, usize, usize)> = (0..self.work.len())
-            .filter(|index| self.work[*index].waiting > 0 || self.work[*index].gang > 0)
-            .map(|index| {
-                let work = &self.work[index];
-                (std::cmp::Reverse(work.profile.priority()), work.gang == 0, choices(index), index)
-            })
-            .collect();
-        order.sort_unstable();
-        let mut placed = 0;
-        for (_, _, _, index) in order {
-            placed += if self.work[index].gang > 0 {
-                self.place_gangs(index)
-            } else if self.work[index].profile.strict_spread().is_some() {
-                self.place_spread(index)
-            } else {
-                self.place_plain(index)
-            };
+        let before = self.count().1;
+        if before == 0 {
+            return 0;
         }
+        let mut order: Vec<usize> = (0..self.work.len()).collect();
+        order.sort_by_key(|index| {
+            let work = &self.work[*index];
+            (std::cmp::Reverse(work.profile.priority()), work.gang == 0, self.choices(*index))
+        });
+        self.place(&order);
+        let mut after = self.count().1;
+        if after > 0 && self.has_room() {
+            let dealt = self.dealt_anew();
+            if dealt.count().1 < after {
+                after = dealt.count().1;
+                *self = dealt;
+            }
+        }
+        let placed = before.saturating_sub(after);
         self.demand_changed |= self.unmet_only && placed > 0;
         self.touched |= placed > 0;
         placed
     }
 
-    fn place_plain(&mut self, index: usize) -> u64 {
+    /// How many nodes a kind of work could use.
+    fn choices(&self, index: usize) -> usize {
+        let work = &self.work[index];
+        let profile = if work.gang > 0 { &work.alone } else { &work.profile };
+        self.nodes.values().filter(|node| profile.matches(node.machine.facts())).count()
+    }
+
+    fn place(&mut self, order: &[usize]) {
+        for index in order.iter().copied() {
+            if self.work[index].gang > 0 {
+                self.place_gangs(index);
+            } else if self.work[index].profile.strict_spread().is_some() {
+                self.place_spread(index);
+            } else {
+                self.place_plain(index);
+            }
+        }
+    }
+
+    /// Whether some kind of work that waits would fit if all free room were in one place.
+    fn has_room(&self) -> bool {
+        let open = self.nodes.values().filter(|node| !node.cordoned);
+        let free = open.fold(ResourceVec::ZERO, |sum, node| sum.add(&node.free));
+        self.work.iter().any(|work| {
+            let waits = work.waiting > 0 || work.gangs.values().any(Vec::is_empty);
+            waits && free.covers(&work.unit.scale(work.gang.max(1)))
+        })
+    }
+
+    /// The same cluster with all pods placed anew: gangs first, large before small, the fewest choices first.
+    fn dealt_anew(&self) -> Self {
+        let mut dealt = self.clone();
+        for node in dealt.nodes.values_mut() {
+            if !node.cordoned {
+                node.free = node.machine.provides().clone();
+                node.pods.clear();
+                node.members.clear();
+            }
+        }
+        let on_cordoned = |id: &str| dealt.nodes.get(id).is_some_and(|node| node.cordoned);
+        for (index, work) in dealt.work.iter_mut().enumerate() {
+            let kept = dealt.nodes.values().filter_map(|node| node.pods.get(&index)).sum::<u64>();
+            work.waiting = work.wanted - kept;
+            for places in work.gangs.values_mut() {
+                if !places.iter().any(|(id, _)| on_cordoned(id)) {
+                    places.clear();
+                }
+            }
+        }
+        for (index, work) in dealt.work.iter().enumerate() {
+            for (gang, places) in &work.gangs {
+                for (id, members) in places {
+                    if let Some(node) = dealt.nodes.get_mut(id).filter(|node| !node.cordoned) {
+                        node.free = node.free.saturating_sub(&work.unit.scale(*members));
+                        node.members.insert((index, *gang), *members);
+                    }
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..dealt.work.len()).collect();
+        order.sort_by(|a, b| {
+            let (first, second) = (&dealt.work[*a], &dealt.work[*b]);
+            let total = |index: usize| {
+                let work = &dealt.work[index];
+                work.unit.scale(work.gang.max(1))
+            };
+            (first.gang == 0)
+                .cmp(&(second.gang == 0))
+                .then_with(|| dealt.choices(*a).cmp(&dealt.choices(*b)))
+                .then_with(|| total(*b).cmp_by_name(&total(*a)))
+        });
+        dealt.place(&order);
+        dealt
+    }
+
+    fn place_plain(&mut self, index: usize) {
         let work = &mut self.work[index];
-        let before = work.waiting;
         for own in [true, false] {
             for node in self.nodes.values_mut() {
                 if work.waiting == 0 {
@@ -64,10 +138,9 @@ impl Pods {
                 }
             }
         }
-        before - work.waiting
     }
 
-    fn place_spread(&mut self, index: usize) -> u64 {
+    fn place_spread(&mut self, index: usize) {
         let work = &mut self.work[index];
         let spread = work.profile.strict_spread().expect("asked before").clone();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -75,7 +148,6 @@ impl Pods {
             let Some(domain) = node.machine.facts().value(&spread.key) else { continue };
             *counts.entry(domain.into()).or_default() += node.pods.get(&index).copied().unwrap_or(0);
         }
-        let before = work.waiting;
         'pods: while work.waiting > 0 {
             let least = counts.values().copied().min().unwrap_or(0);
             for node in self.nodes.values_mut() {
@@ -93,27 +165,33 @@ impl Pods {
             }
             break;
         }
-        before - work.waiting
     }
 
-    fn place_gangs(&mut self, index: usize) -> u64 {
+    fn place_gangs(&mut self, index: usize) {
         let work = &mut self.work[index];
         let waiting: Vec<u64> =
             work.gangs.iter().filter(|(_, places)| places.is_empty()).map(|(gang, _)| *gang).collect();
         if waiting.is_empty() {
-            return 0;
+            return;
         }
         let key = work.profile.same().expect("gangs have a label in common").key().to_string();
         let mut rooms: BTreeMap<String, Vec<(Box<str>, u64)>> = BTreeMap::new();
         for node in self.nodes.values() {
             let room = fits(&node.free, &work.unit);
-            if node.cordoned || room == 0 || !work.profile.matches(node.machine.facts()) {
+            if node.cordoned || room == 0 {
                 continue;
             }
-            let domain = node.machine.facts().value(&key).unwrap_or_default();
-            rooms.entry(domain.into()).or_default().push((node.machine.id.clone(), room));
+            let facts = node.machine.facts();
+            // A gang on a single node is together, whatever the node's labels say.
+            let domain = if work.profile.matches(facts) {
+                facts.value(&key).unwrap_or_default().to_string()
+            } else if room >= work.gang && work.alone.matches(facts) {
+                format!("node {}", node.machine.id)
+            } else {
+                continue;
+            };
+            rooms.entry(domain).or_default().push((node.machine.id.clone(), room));
         }
-        let mut placed = 0;
         for gang in waiting {
             let total = |nodes: &Vec<(Box<str>, u64)>| nodes.iter().map(|(_, room)| *room).sum::<u64>();
             // The domain with the least room to spare, so that large gangs find theirs.
@@ -141,10 +219,8 @@ impl Pods {
                 node.members.insert((index, gang), members);
                 places.push((id.clone(), members));
             }
-            placed += work.gang;
             work.gangs.insert(gang, places);
         }
-        placed
     }
 }
 

@@ -1,5 +1,7 @@
 //! Making a failing world small: whatever can be left out without losing the failure is.
 
+use bigfleet_provider_sim::Span;
+
 use super::{Found, fails};
 use crate::scenario::{Curve, Pods, Scenario};
 
@@ -82,7 +84,7 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
     for index in 0..scenario.fleet.len() {
         change(&|s| s.fleet[index].count = (s.fleet[index].count / 2).max(1));
     }
-    change(&|s| s.lasts = bigfleet_provider_sim::Span::from_nanos(s.lasts.nanos() / 2));
+    change(&|s| s.lasts = Span::from_nanos(s.lasts.nanos() / 2).max(Span::from_secs(60)));
     change(&|s| s.dwell.jitter = 0.0);
     all
 }

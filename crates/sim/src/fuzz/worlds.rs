@@ -46,6 +46,7 @@ fn world(seed: u64, lasts: Span, random: &mut Random) -> Scenario {
         note: String::new(),
         seed,
         lasts,
+        settle: true,
         shard: ShardSetup {
             max_actions: if random.happens(0.2) { random.between(1, 10) as usize } else { 0 },
             full_list_every: secs(random, 30, 600),

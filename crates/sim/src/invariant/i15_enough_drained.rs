@@ -25,7 +25,9 @@ impl Invariant for EnoughDrained {
             Moment::Changed { machine, before: Some(_) } => {
                 let drains = [MachineState::Configured.to_wire(), MachineState::Draining.to_wire()];
                 if !drains.contains(&machine.state) {
-                    self.under_way.values_mut().for_each(|ids| drop(ids.remove(machine.id.as_str())));
+                    for ids in self.under_way.values_mut() {
+                        ids.remove(machine.id.as_str());
+                    }
                 }
                 None
             }

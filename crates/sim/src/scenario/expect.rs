@@ -14,6 +14,9 @@ pub struct Expect {
     /// Only of this cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// For `missing`: of which resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// Of something that happens: from this moment on. Of something that is: at this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Span>,
@@ -81,6 +84,8 @@ pub enum Measure {
     Needs,
     /// Is: needs the shard states as short.
     Shortfalls,
+    /// Is: how much of a resource they are short of, in the units of the model (thousandths of a cpu).
+    Missing,
 }
 
 impl Measure {

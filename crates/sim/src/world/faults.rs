@@ -259,7 +259,6 @@ impl World {
                 kill_in: None,
                 kills: 0,
             });
-            self.watch.takes_over(host, new);
             for cluster in 0..self.operators.len() {
                 if self.operators[cluster].host == host {
                     self.disconnect(cluster);

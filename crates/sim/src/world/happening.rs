@@ -33,6 +33,8 @@ pub(super) enum Fate {
     AnswerLost,
     /// The answer comes twice.
     Twice,
+    /// It takes effect after the caller gave up.
+    Late,
 }
 
 /// What comes back.

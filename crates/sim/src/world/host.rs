@@ -201,8 +201,7 @@ impl World {
         }
         let host = &self.hosts[index];
         let Some(shard) = &host.shard else { return };
-        let moment =
-            Moment::Step { host: index, superseded: host.superseded, shard, memory: &host.memory, step };
+        let moment = Moment::Step { host: index, shard, memory: &host.memory, step };
         self.watch.see(self.now, &moment);
     }
 

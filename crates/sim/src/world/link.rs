@@ -140,10 +140,11 @@ impl World {
             fate = Fate::AnswerLost;
         } else if self.random.happens(self.active.answers_late) {
             arrives = self.now + timeout + LATE;
+            fate = Fate::Late;
         } else if self.random.happens(self.active.answers_twice) {
             fate = Fate::Twice;
         }
-        if fate == Fate::AnswerLost || arrives > self.now + timeout {
+        if matches!(fate, Fate::AnswerLost | Fate::Late) {
             let answer = Answer::Failed(timed_out());
             self.queue.put(self.now + timeout, Happening::Answer { host, life, call, answer });
         }
@@ -174,6 +175,11 @@ impl World {
         };
         if fate == Fate::AnswerLost {
             return;
+        }
+        let mut answer = answer;
+        if let (Answer::Listed { clean, .. }, Fate::Late) = (&mut answer, fate) {
+            // Nobody waits for it any more, so nobody need believe it.
+            *clean = false;
         }
         let back = self.now + self.scenario.latency.nanos();
         if fate == Fate::Twice {

@@ -227,6 +227,9 @@ impl World {
 
     /// Machines that may be taken away are, by their chance.
     pub(super) fn interruptions(&mut self) {
+        if self.active.lifted {
+            return;
+        }
         self.queue.put(self.now + MINUTE, Happening::Interruptions);
         let exists = |state| is_paid_for(state) && state != MachineState::Failed;
         let mut taken = Vec::new();

@@ -1,0 +1,89 @@
+//! Random worlds hold every invariant and come to rest, and planted bugs are found.
+
+use bigfleet_sim::{Planted, Setup, fuzz, soak};
+
+fn seeds(seeds: std::ops::Range<u64>) {
+    let found = seeds.filter_map(|seed| fuzz::run_seed(seed, None));
+    let failures: Vec<String> =
+        found.map(|found| format!("seed {}: {}", found.seed, found.violation)).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn random_worlds_hold_and_settle() {
+    seeds(1..60);
+}
+
+/// How many seeds it takes at most to find each bug.
+const FOUND_WITHIN: [(Planted, u64); 12] = [
+    (Planted::PodsAreMachines, 2),
+    (Planted::SupplyCountedTwice, 20),
+    (Planted::DomainChosenTwice, 40),
+    (Planted::GangsRoundedUp, 10),
+    (Planted::DeadCounted, 20),
+    (Planted::PreemptionsForgotten, 60),
+    (Planted::CapPerCall, 20),
+    (Planted::GuardOff, 20),
+    (Planted::StaleAdopted, 10),
+    (Planted::FenceIgnored, 60),
+    (Planted::FixedDeleted, 10),
+    (Planted::AgesForgotten, 60),
+];
+
+#[test]
+fn every_planted_bug_is_found() {
+    let mut missed = Vec::new();
+    for (bug, within) in FOUND_WITHIN {
+        let found = (1..=within).find(|seed| fuzz::run_seed(*seed, Some(bug)).is_some());
+        if found.is_none() {
+            missed.push(format!("{bug:?} within {within} seeds"));
+        }
+    }
+    assert!(missed.is_empty(), "not found: {}", missed.join(", "));
+    assert_eq!(FOUND_WITHIN.map(|(bug, _)| bug), Planted::ALL, "every bug has its bound");
+}
+
+#[test]
+fn a_failing_world_is_made_small_and_still_fails() {
+    let found =
+        (1..20).find_map(|seed| fuzz::run_seed(seed, Some(Planted::FixedDeleted))).expect("a seed fails");
+    let small = fuzz::shrink(&found);
+    assert_eq!(small.violation.number, found.violation.number);
+    assert!(small.scenario.faults.is_empty(), "no fault is needed for this one: {:?}", small.scenario.faults);
+    let machines =
+        |scenario: &bigfleet_sim::Scenario| scenario.fleet.iter().map(|pool| pool.count).sum::<usize>();
+    assert!(machines(&small.scenario) < machines(&found.scenario));
+    let again = bigfleet_sim::Scenario::from_json(&small.scenario.to_json()).expect("the file is good");
+    let outcome =
+        bigfleet_sim::run(&again, Setup { planted: Some(Planted::FixedDeleted), ..Setup::default() });
+    assert!(outcome.violations.iter().any(|violation| violation.number == found.violation.number));
+}
+
+/// A quarter of the hundred simulated days that every change must survive.
+fn soak_days(first_seed: u64) {
+    let soak = soak::soak(25.0, first_seed, &mut |_, _| {});
+    let failures: Vec<String> =
+        soak.found.iter().map(|found| format!("seed {}: {}", found.seed, found.violation)).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(soak.days >= 25.0 && soak.actions > 0);
+}
+
+#[test]
+fn a_hundred_days_first_quarter() {
+    soak_days(1_000);
+}
+
+#[test]
+fn a_hundred_days_second_quarter() {
+    soak_days(2_000);
+}
+
+#[test]
+fn a_hundred_days_third_quarter() {
+    soak_days(3_000);
+}
+
+#[test]
+fn a_hundred_days_fourth_quarter() {
+    soak_days(4_000);
+}
