@@ -140,14 +140,13 @@ impl Near {
 
     /// Looks at one name that exists.
     pub(crate) fn consider(&mut self, name: &str) {
-        let distance = match distance_up_to(&self.text, name, NEAR) {
-            Some(distance) => distance,
-            // The whole name with something missing or added at its end is near enough.
-            None if self.text.len() > 2 && (name.starts_with(&self.text) || self.text.starts_with(name)) => {
-                NEAR + 1
-            }
-            None => return,
+        // The whole name with something missing or added at its end is near enough.
+        let begins_alike = || {
+            let text = self.text.as_str();
+            text.len().min(name.len()) > 2 && (name.starts_with(text) || text.starts_with(name))
         };
+        let near = distance_up_to(&self.text, name, NEAR);
+        let Some(distance) = near.or_else(|| begins_alike().then_some(NEAR + 1)) else { return };
         let entry = (distance, name.to_owned());
         if let Err(at) = self.best.binary_search(&entry) {
             self.best.insert(at, entry);
@@ -159,15 +158,8 @@ impl Near {
     pub(crate) fn not_found(&self, thing: &str) -> Status {
         let text = &self.text;
         if self.best.is_empty() {
-            let many = if thing == "need" {
-                "needs"
-            } else if thing == "cluster" {
-                "clusters"
-            } else {
-                "machines"
-            };
             return Status::not_found(format!(
-                "there is no {thing} {text:?}; `bigfleet get {many}` lists those there are"
+                "there is no {thing} {text:?}; `bigfleet get {thing}s` lists those there are"
             ));
         }
         let names: Vec<&str> = self.best.iter().map(|(_, name)| name.as_str()).collect();
@@ -234,7 +226,7 @@ mod tests {
     #[test]
     fn ids_never_change() {
         let key = NeedKey { cluster: "shop".into(), fingerprint: "p=1".into(), group: "".into() };
-        assert_eq!((long_id(&key), short_id(&key)), ("ID0".into(), "ID1".into()));
+        assert_eq!((long_id(&key), short_id(&key)), ("7ab4655f7d366e6a".into(), "7ab4655f".into()));
         let moved = NeedKey { cluster: "shopp".into(), fingerprint: "=1".into(), group: "".into() };
         assert_ne!(long_id(&key), long_id(&moved), "the parts are kept apart");
     }

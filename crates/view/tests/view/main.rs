@@ -1,0 +1,9 @@
+//! The view over a real shard that is driven by hand, called in process and over sockets.
+
+mod answers;
+mod driver;
+mod lists;
+mod measure;
+mod past;
+mod roles;
+mod sockets;
