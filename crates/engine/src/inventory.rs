@@ -132,7 +132,8 @@ impl Inventory {
 
     /// The machines that changed since the last call, each with its row as it was then.
     pub(crate) fn take_changes(&mut self) -> Vec<(u32, Row)> {
-        self.place_in_changed.clear();
+        // Not cleared but dropped: after a full List it is as large as the fleet.
+        self.place_in_changed = Map::default();
         std::mem::take(&mut self.changed)
     }
 

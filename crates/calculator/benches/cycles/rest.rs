@@ -9,19 +9,7 @@ use bigfleet_model::machine::Machine;
 use bigfleet_scenario::Scenario;
 use bigfleet_shapes::{Shape, generate, reports};
 
-use super::{Report, SEED, apply, best, carry_out, timed};
-
-/// Processor time of this thread: what a cycle costs, whoever else is using the machine.
-fn on_cpu() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn cpu_timed<T>(work: impl FnOnce() -> T) -> (u64, T) {
-    let start = on_cpu();
-    let done = work();
-    (on_cpu() - start, done)
-}
+use super::{Report, SEED, apply, best, by_the_clock, carry_out, on_cpu, timed, timed_with};
 
 /// How often everything is carried out before the fleet counts as settled.
 const ROUNDS_TO_REST: usize = 120;
@@ -58,12 +46,12 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     for round in 0..(repeat * CYCLES) as u64 {
         let changes = reports(&demand, SEED + round, REPORTS);
         bigfleet_shapes::apply_changes(&mut demand, &changes);
-        applying.push(cpu_timed(|| apply(&mut fleet, &changes, instant)).0);
+        applying.push(timed(|| apply(&mut fleet, &changes, instant)).0);
         carry_out(&mut fleet, &mut machines, &decision, instant);
         let start = on_cpu();
         let mut lap = 0;
-        let (wall, (nanos, decided)) = timed(|| {
-            cpu_timed(|| {
+        let (wall, (nanos, decided)) = timed_with(by_the_clock, || {
+            timed(|| {
                 fleet.cycle_probed(&options, instant, &mut |step| {
                     let so_far = on_cpu() - start;
                     steps.entry(step).or_default().push(so_far - lap);
@@ -79,7 +67,7 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         shorts += decision.work.short_needs;
         actions += decision.actions.len();
         let same: Vec<&Machine> = machines.values().step_by(machines.len() / 100).collect();
-        let again = cpu_timed(|| same.iter().for_each(|m| assert!(fleet.observe(m).is_ok()))).0;
+        let again = timed(|| same.iter().for_each(|m| assert!(fleet.observe(m).is_ok()))).0;
         unchanged.push(again / same.len() as u64);
     }
     report.add("at rest: apply 20 roll-ups, median", part(&mut applying, 0.5));
