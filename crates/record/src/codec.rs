@@ -2,11 +2,12 @@
 //!
 //! The model knows nothing of files, so every type has a private row here that says how it lies on disk. Rows refer to
 //! tables (strings, sizes, label sets, profiles, kinds of machines) that are written once before them: a fleet repeats
-//! itself, and a record that does not is a tenth of the size and quicker to write.
+//! itself, and a record that does not is an eighth of the size (225,000 machines: 12.7 MB instead of 100).
 //!
 //! Every piece begins with a version. Whatever bytes come in, the answer is a value or a [`CodecError`]: amounts,
 //! states and profiles are rebuilt through the constructors of the model, with their checks.
 
+mod alike;
 mod cycle;
 mod fact;
 mod number;

@@ -9,10 +9,11 @@ use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_model::stamp::Assignment;
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use serde::Serialize;
 
 use super::VERSION;
+use super::alike::{Kind, Stamp, Terms};
 use super::rows::{
     AssignmentRow, KeyRow, KindRow, LabelsRow, MachineRow, NeedRow, ProfileRow, Tables, VectorRow,
 };
@@ -54,6 +55,9 @@ pub(super) struct Packer<'a> {
     kinds: Numbered<KindRow>,
     assignments: Numbered<AssignmentRow>,
     keys: Numbered<KeyRow>,
+    kind_numbers: HashMap<Kind<'a>, u32, FixedState>,
+    profile_numbers: HashMap<Terms<'a>, u32, FixedState>,
+    stamp_numbers: HashMap<Stamp<'a>, u32, FixedState>,
     rows: Vec<u8>,
 }
 
@@ -96,6 +100,9 @@ impl<'a> Packer<'a> {
     }
 
     fn profile(&mut self, profile: &'a Profile) -> u32 {
+        if let Some(number) = self.profile_numbers.get(&Terms(profile)) {
+            return *number;
+        }
         let Self { strings, .. } = self;
         let requirements = profile.requirements().iter().map(|r| {
             let values = r.values().iter().map(|value| strings.number(value)).collect();
@@ -104,17 +111,21 @@ impl<'a> Packer<'a> {
         let requirements = requirements.collect();
         let spread = profile.spread().iter();
         let spread = spread.map(|s| (strings.number(&s.key), s.max_skew, s.when.to_wire() as u8)).collect();
-        // Not by fingerprint: no values and the empty value alone read alike there, and are not alike.
-        self.profiles.number(ProfileRow {
+        let number = self.profiles.number(ProfileRow {
             requirements,
             spread,
             priority: profile.priority(),
             interruption: profile.interruption().to_wire() as u8,
             reclamation: profile.reclamation().to_wire() as u8,
-        })
+        });
+        self.profile_numbers.insert(Terms(profile), number);
+        number
     }
 
     fn kind(&mut self, machine: &'a Machine) -> u32 {
+        if let Some(number) = self.kind_numbers.get(&Kind(machine)) {
+            return *number;
+        }
         let row = KindRow {
             instance_type: self.string(&machine.instance_type),
             zone: self.string(&machine.zone),
@@ -125,10 +136,15 @@ impl<'a> Packer<'a> {
             price: machine.price_usd_per_hour.into(),
             probability: machine.interruption_probability.into(),
         };
-        self.kinds.number(row)
+        let number = self.kinds.number(row);
+        self.kind_numbers.insert(Kind(machine), number);
+        number
     }
 
     pub(super) fn assignment(&mut self, assigned: &'a Assignment) -> u32 {
+        if let Some(number) = self.stamp_numbers.get(&Stamp(assigned)) {
+            return *number;
+        }
         let row = AssignmentRow {
             cluster: self.string(&assigned.cluster),
             priority: assigned.priority,
@@ -137,7 +153,9 @@ impl<'a> Packer<'a> {
             fingerprint: self.string(&assigned.fingerprint),
             group: self.string(&assigned.group),
         };
-        self.assignments.number(row)
+        let number = self.assignments.number(row);
+        self.stamp_numbers.insert(Stamp(assigned), number);
+        number
     }
 
     pub(super) fn key(&mut self, key: &'a NeedKey) -> u32 {
