@@ -200,7 +200,8 @@ impl Shard {
         if let Some(fate) = pauses::fate(&self.pauses, now, action) {
             return Some(fate);
         }
-        if matches!(action.kind, ActionKind::Reclaim | ActionKind::Delete) {
+        if !matches!(action.kind, ActionKind::Bootstrap | ActionKind::Provision) {
+            // Nothing is taken by hearsay; and a drain that cannot be ordered would evict pods for nothing.
             let row = self.table.find(&action.machine).map(|slot| self.table.row(slot));
             if row.is_none_or(|row| !self.is_fresh(row.provider, now)) {
                 return Some(Fate::StaleInventory);

@@ -307,6 +307,8 @@ impl Shard {
             touched: i64::MIN,
             missed: false,
             care: match said {
+                // Quarantine outlives a restart: nothing was learned about the machine by starting.
+                MachineState::Failed if kept.failed_tries == u32::MAX => Care::Quarantined,
                 MachineState::Failed => Care::Failed { tries: kept.failed_tries },
                 _ => Care::Fine,
             },

@@ -154,6 +154,24 @@ fn nothing_is_taken_by_a_stale_listing_but_things_are_bought() {
 }
 
 #[test]
+fn nobody_is_evicted_for_a_drain_that_cannot_be_ordered() {
+    let mut world = World::new((0..4).map(|n| bound(&format!("m-{n}"), "batch", 1)).collect());
+    world.open(1, "batch");
+    world.open(2, "shop");
+    world.report(1, "batch", vec![need("batch", 1, 4)]);
+    world.pass(SECOND);
+    world.clouds[0].broken = Some(CallErrorKind::Unavailable);
+    world.pass(2 * MINUTE);
+    world.report(2, "shop", vec![need("shop", 50_000, 2)]);
+    world.pass(60 * MINUTE);
+    assert_eq!(world.begun(ActionKind::Preempt), 0);
+    assert!(world.fates(ActionKind::Preempt, Fate::StaleInventory) > 0);
+    world.clouds[0].broken = None;
+    world.pass(2 * MINUTE);
+    assert_eq!(world.begun(ActionKind::Preempt), 2);
+}
+
+#[test]
 fn a_deficit_preempts_once_however_long_the_drain() {
     let fleet = (0..10).map(|n| bound(&format!("m-{n}"), "batch", 1)).collect();
     let mut world = World::new(fleet);

@@ -1,8 +1,8 @@
 //! What survives a crash, and what a shard without memory does not dare to do.
 
 use bigfleet_engine::{ActionKind, Fleet, Parallelism};
-use bigfleet_model::machine::MachineState::{Configured, Creating, Draining, Idle, Speculative};
-use bigfleet_shard::{Frame, Input, MINUTE, Memory, SECOND, Shard};
+use bigfleet_model::machine::MachineState::{Configured, Creating, Draining, Failed, Idle, Speculative};
+use bigfleet_shard::{Care, Frame, Input, MINUTE, Memory, SECOND, Shard};
 
 use super::harness::*;
 
@@ -178,4 +178,16 @@ fn the_records_replay_to_the_same_decisions() {
     assert!(world.clouds[0].count(Configured) > 10);
     assert!(replay(&world) > 30);
     assert_eq!(world.records.iter().filter(|record| record.full.is_some()).count(), 3);
+}
+
+#[test]
+fn quarantine_outlives_a_restart() {
+    let mut broken = machine("m", Failed);
+    broken.last_error = "no boot".into();
+    let mut world = World::new(vec![broken]);
+    world.pass(6 * 60 * MINUTE);
+    assert_eq!(world.shard.machine("m").unwrap().care, &Care::Quarantined);
+    world.crash();
+    world.pass(6 * 60 * MINUTE);
+    assert_eq!(world.shard.machine("m").unwrap().care, &Care::Quarantined, "not asked about, and no panic");
 }
