@@ -261,10 +261,12 @@ impl Pods {
     }
 
     /// Kinds of work with pods that wait although machines enough should be there, and how many pods. A strict spread
-    /// explains itself: the shard spreads machines, the scheduler pods.
+    /// that is not met explains itself and whatever it crowds out: the shard spreads machines, the scheduler pods.
     pub fn unexplained(&self) -> Vec<(&str, u64)> {
-        let plain = self.work.iter().filter(|work| work.profile.strict_spread().is_none());
-        let each = plain.map(|work| {
+        if self.work.iter().any(|work| work.waiting > 0 && work.profile.strict_spread().is_some()) {
+            return Vec::new();
+        }
+        let each = self.work.iter().map(|work| {
             let gangs = work.gangs.values().filter(|places| places.is_empty()).count() as u64;
             (work.name.as_str(), work.waiting + work.gang * gangs)
         });

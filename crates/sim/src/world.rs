@@ -255,6 +255,10 @@ impl World {
             }
             Happening::FaultBegins(index) => self.fault_begins(index),
             Happening::FaultEnds(index) => self.fault_ends(index),
+            Happening::Kill { host } => {
+                self.kill(host);
+                self.restart(host);
+            }
             Happening::Restart { host } => self.restart(host),
             Happening::Repair { provider, machine } => self.repair(provider, &machine),
             Happening::Interruptions => self.interruptions(),

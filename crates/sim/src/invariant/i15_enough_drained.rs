@@ -46,6 +46,10 @@ impl Invariant for EnoughDrained {
                     let drained =
                         |id: &str| mirror.machines.get(id).map(|machine| machine.provides().clone());
                     let before = self.under_way.entry(key.clone()).or_default();
+                    // An order that never reached its provider drains nothing.
+                    before.retain(|id| {
+                        mirror.machines.get(id).is_some_and(|m| m.state == MachineState::Draining)
+                    });
                     // For a gang, what drains in another domain does not help.
                     if need.profile.same().is_none() {
                         let rest = before.iter().filter_map(|id| drained(id));

@@ -71,6 +71,7 @@ pub(super) enum Happening {
     Emptied { cluster: usize, session: SessionId, machine: Box<str>, instruction: WireId },
     FaultBegins(usize),
     FaultEnds(usize),
+    Kill { host: usize },
     Restart { host: usize },
     Repair { provider: usize, machine: String },
     Interruptions,

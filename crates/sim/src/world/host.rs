@@ -12,7 +12,7 @@ use bigfleet_shard::{
 
 use super::happening::Happening;
 use super::{Moment, START_UNIX_NANOS, World};
-use crate::planted;
+use crate::planted::{self, Planted};
 use crate::scenario::{Measure, Scenario};
 
 /// One shard and its disk.
@@ -279,6 +279,9 @@ impl World {
             let cluster = action.cluster.as_deref().and_then(|name| self.cluster_of(name));
             self.count(measure, cluster, 1);
             self.count(Measure::Actions, cluster, 1);
+            if measure == Measure::Preempts && self.setup.planted == Some(Planted::PreemptionsForgotten) {
+                self.queue.put(self.now + 30_000_000_000, Happening::Kill { host: index });
+            }
         }
         if !self.setup.unwatched {
             let host = &self.hosts[index];

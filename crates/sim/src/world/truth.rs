@@ -257,7 +257,7 @@ mod tests {
         money.change(hour, 0.2, 1);
         money.change(2 * hour, 0.1, -1);
         assert_eq!(money.usd_per_hour(), 0.2);
-        assert_eq!(money.usd(3 * hour), 0.1 + 0.3 + 0.2);
+        assert_eq!(money.usd(3 * hour), 0.6, "one hour at 0.1, one at 0.3, one at 0.2");
         money.change(3 * hour, 0.2, -1);
         assert_eq!((money.usd_per_hour(), money.usd(9 * hour)), (0.0, 0.6));
     }
