@@ -1,0 +1,178 @@
+//! `bigfleet shard`: one shard over its providers, until it is told to stop.
+//!
+//! Exit codes: 0 stopped as asked, 1 a part of it died, 2 flags or files make no sense, 3 an address cannot be listened
+//! on, 4 the state cannot be used.
+
+mod knobs;
+mod plan;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bigfleet_net::SystemClock;
+use bigfleet_shard_server::StartError;
+use bigfleet_shard_server::telemetry::{LogForm, Telemetry, TelemetrySettings};
+use clap::ValueEnum;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::{FOUND, Failure};
+use knobs::Knobs;
+
+/// Exit code of an address that is taken.
+const CANNOT_LISTEN: u8 = 3;
+/// Exit code of state that cannot be used.
+const BAD_STATE: u8 = 4;
+/// How long traces that wait may take to be sent at the end.
+const LAST_TRACES: Duration = Duration::from_secs(1);
+
+/// Run a shard: it takes roll-ups from operators and drives machines through providers.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  bigfleet shard --data /var/lib/bigfleet --provider metal=http://127.0.0.1:9000
+  bigfleet shard --data d --provider a=https://a:9000 --provider b=https://b:9000 \\
+      --listen 0.0.0.0:7780 --tls-cert shard.pem --tls-key shard.key --tls-ca ca.pem
+  bigfleet shard --memory-only --dry-run --provider sim=http://127.0.0.1:9000")]
+pub(crate) struct Args {
+    /// The shard's name, in fencing tokens, reports and its certificate
+    #[arg(long, value_name = "NAME", default_value = "shard-0", env = "BIGFLEET_SHARD_ID",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    shard_id: String,
+    /// Where it remembers what must not be lost, and keeps its decision record
+    #[arg(long, value_name = "DIR", required_unless_present = "memory_only", conflicts_with = "memory_only")]
+    data: Option<PathBuf>,
+    /// Remember nothing beyond this process; for trying things out
+    #[arg(long)]
+    memory_only: bool,
+    /// Where operators and people call
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7780")]
+    listen: SocketAddr,
+    /// Where metrics and health are read, in plaintext, or none
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8780")]
+    metrics: String,
+    /// A provider and where it is; may be repeated
+    #[arg(long = "provider", value_name = "NAME=URL", value_parser = plan::provider, required = true)]
+    providers: Vec<(String, String)>,
+    /// A domain this shard owns, as label and value; may be repeated. Without one it owns all its providers list
+    #[arg(long = "domain", value_name = "KEY=VALUE", value_parser = plan::pair)]
+    domains: Vec<(String, String)>,
+    /// The coordinator to report to; it is never waited for
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// Where others reach this shard, as told to the coordinator [default: --listen]
+    #[arg(long, value_name = "HOST:PORT", requires = "coordinator")]
+    advertise: Option<String>,
+    /// Certificate for TLS on every edge, served and dialled (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_key", "tls_ca"])]
+    tls_cert: Option<PathBuf>,
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_ca"])]
+    tls_key: Option<PathBuf>,
+    /// Whose certificates the other side must show (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_key"])]
+    tls_ca: Option<PathBuf>,
+    /// Take calls in plaintext from other machines, unguarded
+    #[arg(long, help_heading = "TLS", conflicts_with = "tls_cert")]
+    insecure: bool,
+    #[command(flatten)]
+    knobs: Knobs,
+    /// How messages are written to standard error
+    #[arg(long, value_enum, default_value_t = Log::Text, help_heading = "Telemetry")]
+    log: Log,
+    /// Which messages, such as info,bigfleet_shard_server=debug
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "BIGFLEET_LOG",
+        help_heading = "Telemetry"
+    )]
+    log_filter: String,
+    /// Where traces go, by OTLP over gRPC, such as http://127.0.0.1:4317
+    #[arg(long, value_name = "URL", help_heading = "Telemetry")]
+    otlp: Option<String>,
+}
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Log {
+    /// One line of text each
+    Text,
+    /// One JSON object each
+    Json,
+}
+
+/// Runs until it is told to stop.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let settings = plan::settings(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(serve(args, settings));
+    // Whatever still waits for a socket has nothing left to say.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result<ExitCode, Failure> {
+    // Before anything is started: a stop at any later moment is an orderly one.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let telemetry = Telemetry::start(&TelemetrySettings {
+        form: if args.log == Log::Json { LogForm::Json } else { LogForm::Text },
+        filter: args.log_filter.clone(),
+        otlp: args.otlp.clone(),
+        shard_id: args.shard_id.clone(),
+    });
+    let telemetry = telemetry.context("--log-filter and --otlp")?;
+    let mut running = match bigfleet_shard_server::start(settings, Arc::new(SystemClock::start())).await {
+        Ok(running) => running,
+        Err(error) => return Ok(say_and_exit(&error, code_of(&error))),
+    };
+    announce(&running)?;
+    let ended = tokio::select! {
+        ended = running.ended() => Some(ended),
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => running.stop().await,
+    };
+    // Sending the last traces waits for a socket; this thread has nothing else to do.
+    let _ = tokio::task::spawn_blocking(move || telemetry.stop(LAST_TRACES)).await;
+    Ok(match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => say_and_exit(&error, FOUND),
+    })
+}
+
+/// Says where it listens on standard output: somebody may wait for the line.
+fn announce(running: &bigfleet_shard_server::Running) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on {}", running.grpc)?;
+    if let Some(http) = running.http {
+        writeln!(out, "metrics on http://{http}/metrics")?;
+    }
+    out.flush()
+}
+
+fn code_of(error: &StartError) -> u8 {
+    match error {
+        StartError::Listen { .. } => CANNOT_LISTEN,
+        StartError::Store(_) | StartError::Record(_) => BAD_STATE,
+        StartError::Thread { .. } => FOUND,
+        StartError::TwoProviders(_)
+        | StartError::TooManyProviders(_)
+        | StartError::Dial { .. }
+        | StartError::Tls(_) => 2,
+    }
+}
+
+fn say_and_exit(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    // Nothing is left to be done if even this cannot be written.
+    let _ = writeln!(std::io::stderr(), "bigfleet: {error}");
+    ExitCode::from(code)
+}
