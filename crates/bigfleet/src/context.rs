@@ -19,8 +19,7 @@ use tonic::transport::Channel;
 pub(crate) use command::{Args, run};
 pub(crate) use config::Config;
 pub(crate) use places::Places;
-#[expect(unused_imports, reason = "`bigfleet up` announces itself with these")]
-pub(crate) use up::{Announced, Up};
+pub(crate) use up::Up;
 
 /// Where a shard listens unless it is told otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7780";

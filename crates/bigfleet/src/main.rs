@@ -3,16 +3,35 @@
 //! Answers go to standard output, messages to standard error. Exit codes: 0 fine, 1 found something, 2 bad
 //! usage or input, 3 cannot reach.
 
+mod at;
 mod clock;
 mod conform;
+mod context;
 mod cycle;
+mod demand;
+mod doctor;
 mod exit;
+mod explain;
 mod fault;
+mod flags;
+mod get;
+mod output;
+mod pause;
+mod plan;
 mod provider;
+mod reach;
+mod sentence;
+mod shard;
+mod shell;
+mod suggest;
+mod top;
+mod up;
+mod version;
+mod words;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Failure;
 
@@ -33,18 +52,48 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Up(up::Args),
+    Get(Box<get::Args>),
+    Explain(Box<explain::Args>),
+    WhyNot(explain::WhyNotArgs),
+    Plan(plan::Args),
+    Top(top::Args),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
+    Shard(Box<shard::Args>),
     Provider(provider::Args),
     Conform(Box<conform::Args>),
+    Demand(demand::Args),
     Fault(fault::Args),
+    Doctor(doctor::Args),
+    Context(context::Args),
+    Version(version::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Up(args) => up::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::WhyNot(args) => explain::run_why_not(&args),
+        Command::Top(args) => top::execute(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Pause(args) => pause::pause(&args),
+        Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
+        Command::Shard(args) => shard::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::Conform(args) => conform::run(&args),
+        Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Context(args) => context::run(&args),
+        Command::Version(args) => version::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
     };
     done.unwrap_or_else(Failure::report)
 }

@@ -32,7 +32,6 @@ impl Up {
 
     /// Tells other commands about this process until the answer is dropped. A file of an earlier one is replaced:
     /// the newest is found.
-    #[cfg_attr(not(test), expect(dead_code, reason = "`bigfleet up` calls it"))]
     pub(crate) fn announce(&self, places: &Places) -> io::Result<Announced> {
         let path = places.up();
         let folder = path.parent().expect("the file lies in a folder");

@@ -63,7 +63,9 @@ impl Demand {
             Status::not_found(format!("{cluster} has no work called {work:?}{perhaps}; there are {all}"))
         })?;
         self.world.fix(cluster, &wanted).map_err(|error| {
-            Status::internal(format!("it is done, but will be forgotten at the end: it cannot be written down: {error}"))
+            Status::internal(format!(
+                "it is done, but will be forgotten at the end: it cannot be written down: {error}"
+            ))
         })?;
         Ok(fixed)
     }
@@ -84,7 +86,8 @@ impl SimDemand for Demand {
             self.find(&cluster)?;
         }
         let mut work = Vec::new();
-        for (_, operator) in self.operators.iter().filter(|(name, _)| cluster.is_empty() || *name == cluster) {
+        for (_, operator) in self.operators.iter().filter(|(name, _)| cluster.is_empty() || *name == cluster)
+        {
             let (answer, answered) = oneshot::channel();
             operator.send(Command::Look { answer }).await.map_err(|_| gone())?;
             work.extend(answered.await.map_err(|_| gone())?);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_provider_sim::{RACK_LABEL, Span};
-use bigfleet_sim::{Cluster, Pods, Requirement, Spread, Work};
+use bigfleet_sim::{Cluster, Pods, Requirement, Work};
 
 use super::life::Curve;
 
@@ -29,11 +29,7 @@ pub(crate) fn clusters() -> Vec<Part> {
             Curve::Deployed { low: 20, high: 60 },
         ),
         (
-            Work {
-                spread: Some(Spread { key: "topology.kubernetes.io/zone".into(), skew: 1 }),
-                interruption_usd: Some(4.0),
-                ..work("api", 200_000, "1", "2Gi")
-            },
+            Work { interruption_usd: Some(4.0), ..work("api", 200_000, "1", "2Gi") },
             Curve::Day { low: 12, high: 24 },
         ),
         (

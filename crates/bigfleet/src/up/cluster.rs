@@ -11,7 +11,8 @@ use bigfleet_proto::convert::demand::Rollup;
 use bigfleet_proto::v1alpha1::operator_message::Payload as Saying;
 use bigfleet_proto::v1alpha1::shard_message::Payload as Heard;
 use bigfleet_proto::v1alpha1::{
-    BootstrapBlobResponse, ClusterCapacityNeeds, MachineState, NodeStateUpdate, ReclaimAck, ReclaimInstruction,
+    BootstrapBlobResponse, ClusterCapacityNeeds, MachineState, NodeStateUpdate, ReclaimAck,
+    ReclaimInstruction,
 };
 use bigfleet_provider_sim::admin::v1;
 use bigfleet_sim::{ClusterPods, Random};
@@ -112,8 +113,12 @@ impl Cluster {
                 }
             }
         }
-        let empty: Vec<String> =
-            self.emptying.iter().filter(|(_, (_, at))| *at <= now).map(|(machine, _)| machine.clone()).collect();
+        let empty: Vec<String> = self
+            .emptying
+            .iter()
+            .filter(|(_, (_, at))| *at <= now)
+            .map(|(machine, _)| machine.clone())
+            .collect();
         let mut said = Vec::new();
         for machine in empty {
             self.pods.leave(&machine);
@@ -195,25 +200,21 @@ impl Cluster {
 
     /// Its work, as people are told.
     pub(crate) fn work(&self) -> Vec<v1::Work> {
-        let waiting: BTreeMap<&str, u64> = self.pods.waiting().into_iter().collect();
-        let row = |(spec, work): (&bigfleet_sim::Work, &Work)| {
-            let gang = spec.gang as u64;
-            let pods = work.wanted * gang.max(1);
-            let waiting_pods = waiting.get(spec.name.as_str()).copied().unwrap_or(0);
-            v1::Work {
+        let pods = self.pods.work().map(|(_, wanted, waiting)| (wanted, waiting));
+        let row =
+            |((spec, work), (pods, waiting_pods)): ((&bigfleet_sim::Work, &Work), (u64, u64))| v1::Work {
                 cluster: self.spec.name.clone(),
                 name: spec.name.clone(),
                 wanted: work.wanted,
                 running_pods: pods.saturating_sub(waiting_pods),
                 waiting_pods,
-                gang,
+                gang: spec.gang as u64,
                 priority: spec.priority,
                 unit: spec.unit.clone(),
                 fixed: work.fixed.is_some(),
                 curve: work.curve.words(),
-            }
-        };
-        self.spec.work.iter().zip(&self.work).map(row).collect()
+            };
+        self.spec.work.iter().zip(&self.work).zip(pods).map(row).collect()
     }
 }
 

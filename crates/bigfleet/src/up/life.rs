@@ -36,7 +36,8 @@ const DEPLOYMENT: Episode =
     Episode { slot: 3 * HOUR, start: (45 * MINUTE, 150 * MINUTE), lasts: (6 * MINUTE, 12 * MINUTE) };
 const BURST: Episode =
     Episode { slot: 2 * HOUR, start: (35 * MINUTE, 80 * MINUTE), lasts: (12 * MINUTE, 25 * MINUTE) };
-const JOB: Episode = Episode { slot: HOUR, start: (12 * MINUTE, 20 * MINUTE), lasts: (20 * MINUTE, 35 * MINUTE) };
+const JOB: Episode =
+    Episode { slot: HOUR, start: (12 * MINUTE, 20 * MINUTE), lasts: (20 * MINUTE, 35 * MINUTE) };
 const RUN: Episode = Episode { slot: 6 * HOUR, start: (0, 0), lasts: (320 * MINUTE, 340 * MINUTE) };
 
 impl Episode {
@@ -80,7 +81,9 @@ impl Curve {
         match self {
             Self::Always(count) => format!("always {count}"),
             Self::Day { low, high } => format!("{low} at midnight, {high} at noon"),
-            Self::Deployed { low, high } => format!("{low} at midnight, {high} at noon, more during deployments"),
+            Self::Deployed { low, high } => {
+                format!("{low} at midnight, {high} at noon, more during deployments")
+            }
             Self::Bursts { usual, peak } => format!("{usual}, in bursts up to {peak}"),
             Self::Jobs { usual, most } => format!("{usual}, and hourly jobs of up to {most}"),
             Self::Runs { gangs } => format!("{gangs} for five hours and a half, then a pause"),

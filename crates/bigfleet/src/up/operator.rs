@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
+use bigfleet_proto::PROTOCOL_VERSION;
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::operator_message::Payload;
 use bigfleet_proto::v1alpha1::{Hello, OperatorMessage, ShardMessage};
-use bigfleet_proto::PROTOCOL_VERSION;
 use bigfleet_provider_sim::admin::v1;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;

@@ -96,9 +96,15 @@ impl Stage {
         let provider = tokio::spawn(server.run(until(halted.clone())));
         let temporary = match &folder {
             Some(_) => None,
-            None => Some(tempfile::Builder::new().prefix("bigfleet-up-").tempdir().context("no room for the record")?),
+            None => Some(
+                tempfile::Builder::new()
+                    .prefix("bigfleet-up-")
+                    .tempdir()
+                    .context("no room for the record")?,
+            ),
         };
-        let keep_in = folder.as_deref().or(temporary.as_ref().map(TempDir::path)).expect("one of the two is there");
+        let keep_in =
+            folder.as_deref().or(temporary.as_ref().map(TempDir::path)).expect("one of the two is there");
         let settings = shard_settings(kept.seed, speed, provider_address, &keep_in.join("shard"));
         let shard = start_shard(settings, shard_port, http_port, &clock).await?;
         let channel = dial(&format!("http://{}", shard.grpc), None)?;
@@ -133,7 +139,19 @@ impl Stage {
         });
         tasks.spawn(write_down(world.clone()));
         let moved = ports.iter().filter_map(Port::moved).collect();
-        Ok(Self { shard, admin, cloud, clock, channel, moved, world, halt, provider, tasks, _folder: temporary })
+        Ok(Self {
+            shard,
+            admin,
+            cloud,
+            clock,
+            channel,
+            moved,
+            world,
+            halt,
+            provider,
+            tasks,
+            _folder: temporary,
+        })
     }
 
     /// Ends when something ended that should not have.

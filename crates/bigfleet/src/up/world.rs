@@ -140,7 +140,11 @@ mod tests {
         world.fix("shop", &[("web".into(), Some(40)), ("api".into(), Some(1))]).unwrap();
         world.fix("shop", &[("api".into(), None)]).unwrap();
         let killed = open(place, None).unwrap();
-        assert_eq!(killed.resumes_at(60), BEGIN_UNIX_NANOS + 5 + 120_000_000_000, "its last moments are unknown");
+        assert_eq!(
+            killed.resumes_at(60),
+            BEGIN_UNIX_NANOS + 5 + 120_000_000_000,
+            "its last moments are unknown"
+        );
         world.note(true).unwrap();
         let ended = open(place, Some(7)).unwrap();
         assert_eq!((ended.seed, ended.resumes_at(60)), (7, BEGIN_UNIX_NANOS + 5));

@@ -125,7 +125,10 @@ fn a_bootstrap_request_is_answered_with_its_number() {
 fn the_roll_up_says_what_is_wanted_whether_it_runs_or_not() {
     let mut cluster = batch();
     let rollup = cluster.rollup(7);
-    assert_eq!((rollup.cluster_id.as_str(), rollup.timestamp_unix_nanos, rollup.needs.len()), ("batch", 7, 1));
+    assert_eq!(
+        (rollup.cluster_id.as_str(), rollup.timestamp_unix_nanos, rollup.needs.len()),
+        ("batch", 7, 1)
+    );
     assert_eq!(rollup.needs[0].aggregate_resources["cpu"], "16");
     assert!(cluster.fix(1, Some(3), 8), "it was fixed at none before");
     assert_eq!(cluster.rollup(8).needs.len(), 2);
