@@ -27,19 +27,19 @@ const MOST: usize = 100_000;
 
 /// The cycle a decision is of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cycle {
+pub(crate) struct At {
     pub(crate) cycle: u64,
     pub(crate) epoch: i64,
     pub(crate) unix_nanos: i64,
 }
 
-impl From<&CycleRecord> for Cycle {
+impl From<&CycleRecord> for At {
     fn from(record: &CycleRecord) -> Self {
         Self { cycle: record.cycle, epoch: record.epoch, unix_nanos: record.now_unix_nanos }
     }
 }
 
-impl From<&Recorded> for Cycle {
+impl From<&Recorded> for At {
     fn from(record: &Recorded) -> Self {
         Self { cycle: record.cycle, epoch: record.epoch, unix_nanos: record.now_unix_nanos }
     }
@@ -52,7 +52,7 @@ pub(crate) fn priority_of(fingerprint: &str) -> i32 {
 }
 
 /// A decision as a message, without what is known of its machine.
-pub(crate) fn message(at: Cycle, decided: &Decided) -> v1::Decision {
+pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
     v1::Decision {
         cycle: at.cycle,
         epoch: at.epoch,
@@ -107,10 +107,10 @@ pub(crate) fn machines_in(decisions: &[v1::Decision]) -> Vec<Box<str>> {
 }
 
 /// Those decisions of the cycles at hand that were withheld by the last of them.
-pub(crate) fn withheld(shard: &Shard) -> Vec<(Cycle, Decided)> {
+pub(crate) fn withheld(shard: &Shard) -> Vec<(At, Decided)> {
     let Some(last) = shard.recent().next_back() else { return Vec::new() };
     let held = last.actions.iter().filter(|ordered| ordered.fate != Fate::Begun);
-    held.map(|ordered| (Cycle::from(&**last), Decided::from(ordered))).collect()
+    held.map(|ordered| (At::from(&**last), Decided::from(ordered))).collect()
 }
 
 /// Which decisions somebody asks for.
@@ -139,7 +139,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    fn admits_cycle(&self, at: Cycle) -> bool {
+    fn admits_cycle(&self, at: At) -> bool {
         (self.cycles.0..=self.cycles.1).contains(&at.cycle)
             && (self.unix_nanos.0..=self.unix_nanos.1).contains(&at.unix_nanos)
     }
@@ -159,7 +159,7 @@ impl Wanted {
     pub(crate) fn of_recent(&self, recent: &[Arc<CycleRecord>], most: usize) -> Vec<v1::Decision> {
         let cycles = recent.iter().rev().filter(|record| self.admits_cycle((&***record).into()));
         let decided = cycles.flat_map(|record| {
-            record.actions.iter().rev().map(|ordered| (Cycle::from(&**record), Decided::from(ordered)))
+            record.actions.iter().rev().map(|ordered| (At::from(&**record), Decided::from(ordered)))
         });
         decided
             .filter(|(_, decided)| self.admits(decided))
@@ -178,7 +178,7 @@ impl Wanted {
             if record.cycle >= before || record.cycle > self.cycles.1 {
                 break;
             }
-            let at = Cycle::from(&record);
+            let at = At::from(&record);
             if !self.admits_cycle(at) {
                 continue;
             }

@@ -55,6 +55,11 @@ fn reason(reason: v1::Reason) -> UnmetReason {
     }
 }
 
+/// A count as the wire has it.
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
 /// What a decision binds and buys for each need.
 fn acquisitions(decision: Option<&Decision>) -> BTreeMap<NeedKey, (i32, i32)> {
     let mut counts: BTreeMap<NeedKey, (i32, i32)> = BTreeMap::new();
@@ -74,7 +79,7 @@ fn matching(fleet: &Fleet, key: &NeedKey, may_look: bool) -> MatchingSupply {
     if may_look && let Some(funnel) = fleet.funnel(key) {
         let of = |state| {
             let held = funnel.holders.iter().filter(|holder| holder.state == state);
-            held.map(|holder| holder.machines).sum::<usize>() as i32
+            count(held.map(|holder| holder.machines).sum())
         };
         let (idle, configured) = (of(MachineState::Idle), of(MachineState::Configured));
         return MatchingSupply {
@@ -86,9 +91,9 @@ fn matching(fleet: &Fleet, key: &NeedKey, may_look: bool) -> MatchingSupply {
     }
     let free = fleet.available(key).unwrap_or_default();
     MatchingSupply {
-        idle: free.idle as i32,
+        idle: count(free.idle),
         configured: 0,
-        speculative: free.speculative as i32,
+        speculative: count(free.speculative),
         capped: true,
     }
 }
@@ -129,7 +134,7 @@ fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize)
             profile_fingerprint: key.fingerprint,
             satisfied: message.satisfied,
             residual_deficit: (!message.satisfied).then_some(Resources { resources: residual }),
-            claimed_machine_count: message.credited as i32,
+            claimed_machine_count: message.credited.cast_signed(),
             bootstrap_count,
             provision_count,
             same_domain: message.domain,
@@ -170,7 +175,7 @@ impl<S: Shards> View<S> {
         let known = fleet.machine_count();
         let (mut rows, total) =
             blocking(move || Ok(rows(&fleet, decision.as_deref(), &cluster, limit))).await?;
-        header.total_needs = i32::try_from(total).unwrap_or(i32::MAX);
+        header.total_needs = count(total);
         self.candidates(&mut rows, LOOKED_AT / known.max(1)).await?;
         pages.send(InspectNeedsResponse { frame: Some(Frame::Header(header)) }).await?;
         let mut rows = rows.into_iter().peekable();
@@ -197,7 +202,9 @@ impl<S: Shards> View<S> {
         let mut walk = Walk::begin(None);
         while let Some(slice) = self.next_slice(&mut walk).await? {
             for (_, domains, own) in &mut gangs {
-                slice.iter().for_each(|one| domains.count(one, own));
+                for one in &slice {
+                    domains.count(one, own);
+                }
             }
         }
         let found: Vec<(usize, Vec<v1::DomainCoverage>)> =
@@ -205,7 +212,7 @@ impl<S: Shards> View<S> {
         for (at, best) in found {
             let candidate = |domain: v1::DomainCoverage| wire::DomainCoverage {
                 domain: domain.domain,
-                coverage_per_mille: domain.coverage_per_mille as i32,
+                coverage_per_mille: domain.coverage_per_mille.cast_signed(),
                 satisfiable: domain.coverage_per_mille == 1000,
             };
             rows[at].view.same_candidates = best.into_iter().map(candidate).collect();
@@ -226,7 +233,7 @@ impl<S: Shards> View<S> {
             let freed = row.victims.iter().filter_map(|id| provides.get(&**id));
             let freed = freed.fold(ResourceVec::ZERO, |sum, amount| sum.add(amount));
             row.view.preemption = Some(PreemptionSummary {
-                victims_found: row.victims.len() as i32,
+                victims_found: count(row.victims.len()),
                 capacity_freed: Some(Resources::from(&freed)),
             });
         }

@@ -1,6 +1,7 @@
 //! Machines as they leave the shard's thread: a few shared pointers each, so that taking thousands holds it for
 //! microseconds. Everything is made of them elsewhere.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::Machine;
@@ -110,10 +111,10 @@ impl Known {
             labels: if full {
                 machine.labels.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
             } else {
-                Default::default()
+                BTreeMap::new()
             },
-            resources: if full { amounts(&machine.resources) } else { Default::default() },
-            provides: if full { amounts(machine.provides()) } else { Default::default() },
+            resources: if full { amounts(&machine.resources) } else { BTreeMap::new() },
+            provides: if full { amounts(machine.provides()) } else { BTreeMap::new() },
             bound_for: self.bound_for().as_ref().map(reference),
             bound_priority: machine.assigned.priority,
             draining_for: machine.draining_for.as_ref().map(reference),

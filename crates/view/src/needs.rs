@@ -124,7 +124,9 @@ impl<S: Shards> View<S> {
             return Ok(rows.into_iter().map(|row| row.message).collect());
         }
         let look = move |shard: &Shard, _| {
-            rows.iter_mut().for_each(|row| row.fill(shard));
+            for row in &mut rows {
+                row.fill(shard);
+            }
             rows
         };
         let rows = self.shards.inspect(look).await?;

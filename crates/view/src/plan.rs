@@ -7,7 +7,7 @@ use bigfleet_shard::{Fate, PARK_AFTER_CYCLES, Shard, Stuck, TRY_EVERY_CYCLES};
 use tonic::Status;
 
 use crate::convert::{is_unmet, kind, kind_from};
-use crate::decisions::{Cycle, message};
+use crate::decisions::{At, message};
 use crate::names::find_cluster;
 use crate::rails::{rehearse, totals};
 use crate::service::View;
@@ -74,7 +74,7 @@ impl<S: Shards> View<S> {
         let rehearsed = decision.clone();
         let fates = self.shards.inspect(move |shard, now| rehearse(shard, &rehearsed, now)).await?;
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
-        let at = Cycle { cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
+        let at = At { cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
         let all: Vec<Decided> = decided(&decision, &fates);
         let wanted = |one: &Decided| {
             let gets = one.need.as_ref().map(|need| &*need.key.cluster);

@@ -16,7 +16,7 @@ use bigfleet_record::Decided;
 use tonic::Status;
 
 use crate::convert::{is_unmet, reason};
-use crate::decisions::{Cycle, message};
+use crate::decisions::{At, message};
 use crate::names::need_ref;
 use crate::rails::totals;
 use crate::service::View;
@@ -136,7 +136,7 @@ impl<S: Shards> View<S> {
             let edited = after.edit(&request.edits, &knowns)?;
             let (before, after) = (Side::settle(before, cycles, first), Side::settle(after, cycles, first));
             let told = |(cycle, one): &(u64, Decided), world: &World| {
-                let at = Cycle { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
+                let at = At { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
                 let mut told = message(at, one);
                 if let Some(machine) = world.machines.get(&one.machine) {
                     told.instance_type = machine.instance_type.to_string();

@@ -1,5 +1,8 @@
 //! Why one action was chosen: from memory if the cycle is still at hand, else by running it again.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use bigfleet_record::Decided;
 use bigfleet_record::replay::ReplayState;
 use bigfleet_record::tape::Reader;
@@ -28,42 +31,17 @@ impl<S: Shards> View<S> {
         }
         let recent = self.recent().await?;
         let at_hand = recent.iter().find(|record| record.cycle == request.cycle);
-        let answer = match &self.about.record_dir {
-            // The record knows everything as it was then.
-            Some(folder) => {
-                let folder = folder.clone();
-                let (cycle, machine) = (request.cycle, request.machine.clone());
-                let read = move || {
-                    let reader = Reader::open(&folder).map_err(|error| tape_status(&error.into()))?;
-                    let entry = reader.at_cycle(cycle).map_err(|error| tape_status(&error.into()))?;
-                    if entry.cycle != cycle {
-                        return Err(quiet(cycle));
-                    }
-                    let state = reader.state_at(&entry).map_err(|error| tape_status(&error))?;
-                    of_state(&state, &machine)
-                };
-                match (blocking(read).await, at_hand) {
-                    (Ok(answer), _) => Ok(answer),
-                    // The newest cycles may not have reached the disk.
-                    (Err(_), Some(record)) => of_record(record, &request.machine),
-                    (Err(status), None) => Err(status),
-                }
-            }
-            None => match at_hand {
-                Some(record) => of_record(record, &request.machine),
-                None => {
-                    let kept = recent.first().map_or_else(
-                        || "none".to_owned(),
-                        |first| format!("{} to {}", first.cycle, recent.last().map_or(0, |last| last.cycle)),
-                    );
-                    Err(Status::not_found(format!(
-                        "cycle {} is not at hand ({kept} are), and this shard keeps no decision record",
-                        request.cycle
-                    )))
-                }
-            },
+        // The record knows everything as it was then.
+        let then = match self.about.record_dir.clone() {
+            Some(folder) => run_again(folder, request.clone()).await,
+            None => Err(not_at_hand(request.cycle, &recent)),
         };
-        let mut answer = answer?;
+        let mut answer = match (then, at_hand) {
+            (Ok(answer), _) => answer,
+            // The newest cycles may not have reached the disk.
+            (Err(_), Some(record)) => of_record(record, &request.machine)?,
+            (Err(status), None) => return Err(status),
+        };
         answer.as_of = Some(self.as_of().await?);
         if let Some(decision) = answer.decision.take() {
             answer.decision = self.described(vec![decision]).await?.pop();
@@ -74,6 +52,32 @@ impl<S: Shards> View<S> {
         }
         Ok(answer)
     }
+}
+
+async fn run_again(
+    folder: PathBuf,
+    request: v1::ExplainDecisionRequest,
+) -> Result<v1::DecisionExplanation, Status> {
+    blocking(move || {
+        let reader = Reader::open(&folder).map_err(|error| tape_status(&error.into()))?;
+        let entry = reader.at_cycle(request.cycle).map_err(|error| tape_status(&error.into()))?;
+        if entry.cycle != request.cycle {
+            return Err(quiet(request.cycle));
+        }
+        let state = reader.state_at(&entry).map_err(|error| tape_status(&error))?;
+        of_state(&state, &request.machine)
+    })
+    .await
+}
+
+fn not_at_hand(cycle: u64, recent: &[Arc<CycleRecord>]) -> Status {
+    let kept = match (recent.first(), recent.last()) {
+        (Some(first), Some(last)) => format!("{} to {}", first.cycle, last.cycle),
+        _ => "none".to_owned(),
+    };
+    Status::not_found(format!(
+        "cycle {cycle} is not at hand ({kept} are), and this shard keeps no decision record"
+    ))
 }
 
 fn quiet(cycle: u64) -> Status {

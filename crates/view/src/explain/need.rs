@@ -125,7 +125,9 @@ impl<S: Shards> View<S> {
         let mut domains = Domains::new(need);
         let mut walk = Walk::begin(past);
         while let Some(slice) = self.next_slice(&mut walk).await? {
-            slice.iter().for_each(|one| domains.count(one, own));
+            for one in &slice {
+                domains.count(one, own);
+            }
         }
         Ok(domains.best(TOLD))
     }

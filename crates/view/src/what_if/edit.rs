@@ -40,7 +40,7 @@ impl World {
             match edit {
                 Edit::AddNeed(add) => edited.needs += self.add_need(add).map_err(told)?,
                 Edit::RemoveNeed(name) => {
-                    edited.needs += self.change_needs(name, "", |_| Ok(None)).map_err(told)?
+                    edited.needs += self.change_needs(name, "", |_| Ok(None)).map_err(told)?;
                 }
                 Edit::ScaleNeed(scale) => edited.needs += self.scale(scale).map_err(told)?,
                 Edit::SetPriority(set) => {
@@ -169,13 +169,14 @@ impl World {
         if add.count == 0 || add.count > MOST_ADDED {
             return Err(Status::invalid_argument(format!("{} machines; give 1 to {MOST_ADDED}", add.count)));
         }
-        let model = match self.machines.get(&*add.like) {
-            Some(model) => model.clone(),
-            None => {
-                let mut search = Search::new(&add.like);
-                knowns.iter().for_each(|known| search.consider(known.clone()));
-                search.result()?.machine
+        let model = if let Some(model) = self.machines.get(&*add.like) {
+            model.clone()
+        } else {
+            let mut search = Search::new(&add.like);
+            for known in knowns {
+                search.consider(known.clone());
             }
+            search.result()?.machine
         };
         let fixed = matches!(
             model.capacity_type,

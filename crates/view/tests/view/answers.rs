@@ -23,7 +23,8 @@ fn batch() -> Need {
 #[tokio::test]
 async fn a_short_need_is_explained_with_remedies_that_work() {
     let (driver, view) = small();
-    let request = v1::ExplainNeedRequest { need: driver.id_of(&batch()), ..Default::default() };
+    let request =
+        v1::ExplainNeedRequest { need: bigfleet_view::short_id(&batch().key()), ..Default::default() };
     let answer = Api::explain_need(&view, Request::new(request)).await.unwrap().into_inner();
     let told = answer.need.unwrap();
     assert_eq!((told.satisfied, told.reason()), (false, v1::Reason::NoMatchingSupply));
@@ -68,12 +69,12 @@ async fn a_machine_says_why_it_is_there() {
 
 #[tokio::test]
 async fn why_not_names_the_first_rule() {
-    let (driver, view) = small();
+    let (_driver, view) = small();
     let ask = async |need: &str, machine: &str| {
         let request = v1::WhyNotRequest { need: need.into(), machine: machine.into(), at: None };
         Api::why_not(&view, Request::new(request)).await.unwrap().into_inner()
     };
-    let answer = ask(&driver.id_of(&batch()), "metal-1").await;
+    let answer = ask(&bigfleet_view::short_id(&batch().key()), "metal-1").await;
     assert_eq!((&*answer.code, answer.value.as_deref()), ("requirement", Some("za")));
     assert!(answer.requirement.contains(ZONE), "{}", answer.requirement);
     assert_eq!(ask("shop", "metal-1").await.code, "none");
@@ -219,7 +220,7 @@ async fn what_if_tells_what_would_be_different() {
     );
     assert_eq!(driver.with(|state, _| state.shard.machine_count()), 4, "nothing real was changed");
 
-    let id = driver.id_of(&need("shop", 1000, 20, vec![]));
+    let id = bigfleet_view::short_id(&need("shop", 1000, 20, vec![]).key());
     let scale = v1::ScaleNeed { need: id, factor: 0.4 };
     let answer = ask(vec![edit(v1::edit::Edit::ScaleNeed(scale))], 5).await.unwrap();
     assert_eq!((answer.before.unwrap().bound_machines, answer.after.unwrap().bound_machines), (3, 1));
@@ -283,7 +284,9 @@ async fn a_preemption_names_victim_preemptor_and_the_parts_of_the_score() {
     let by_victim = v1::ExplainPreemptionRequest { need: "batch".into(), ..Default::default() };
     let same = Api::explain_preemption(&view, Request::new(by_victim)).await.unwrap().into_inner();
     assert_eq!(same.preemptions, answer.preemptions);
-    let neither = Api::explain_preemption(&view, Request::new(Default::default())).await.unwrap_err();
+    let neither = Api::explain_preemption(&view, Request::new(v1::ExplainPreemptionRequest::default()))
+        .await
+        .unwrap_err();
     assert_eq!(neither.code(), Code::InvalidArgument);
 }
 
@@ -350,8 +353,10 @@ async fn before_the_first_cycle_nothing_was_computed() {
     let shard = bigfleet_shard::Shard::new(config, bigfleet_shard::Memory::default(), 1);
     assert!(shard.last_cycle_unix_nanos().is_none());
     let driver = Driver::holding(shard);
-    let frames =
-        pages(ShardRead::inspect_needs(&driver.view(None), Request::new(Default::default())).await).await;
+    let frames = pages(
+        ShardRead::inspect_needs(&driver.view(None), Request::new(InspectNeedsRequest::default())).await,
+    )
+    .await;
     let frames = frames.unwrap();
     let [only] = &frames[..] else { panic!("{frames:?}") };
     let Some(Frame::Header(header)) = &only.frame else { panic!("{only:?}") };

@@ -12,6 +12,7 @@ use bigfleet_model::penalty::PenaltyBucket;
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::Requirement;
 use bigfleet_model::resource::ResourceVec;
+use bigfleet_model::stamp::Assignment;
 use bigfleet_net::{Clock as _, SystemClock, VirtualClock};
 use bigfleet_record::tape::{Limits, Writer};
 use bigfleet_shard::{
@@ -137,10 +138,6 @@ impl Driver {
         self.pass(2);
     }
 
-    pub(crate) fn id_of(&self, need: &Need) -> String {
-        bigfleet_view::short_id(&need.key())
-    }
-
     pub(crate) fn view(self: &Arc<Self>, record_dir: Option<PathBuf>) -> View<Self> {
         let about = About {
             server_version: "1.2.3".into(),
@@ -210,7 +207,7 @@ fn carry_out(machine: &mut Machine, request: &Request) {
         Request::Drain { .. } => {
             machine.state = MachineState::Idle;
             machine.cluster = "".into();
-            machine.assigned = Default::default();
+            machine.assigned = Assignment::default();
         }
         Request::Delete { .. } => {
             machine.state = MachineState::Speculative;

@@ -75,7 +75,7 @@ async fn every_machine_is_listed_once_over_many_pages() {
 
 #[tokio::test]
 async fn needs_come_with_their_verdicts_highest_priority_first() {
-    let (driver, view) = small();
+    let (_driver, view) = small();
     let list =
         async |request| pages(Api::list_needs(&view, Request::new(request)).await).await.unwrap().remove(0);
     let page = list(v1::ListNeedsRequest::default()).await;
@@ -102,7 +102,7 @@ async fn needs_come_with_their_verdicts_highest_priority_first() {
     assert_eq!((short.needs.len(), short.total), (1, Some(1)));
     assert_eq!(
         short.needs[0].key.as_ref().unwrap().id,
-        driver.id_of(&need("batch", 10, 4, vec![Requirement::is_in(ZONE, ["zc"])]))
+        bigfleet_view::short_id(&need("batch", 10, 4, vec![Requirement::is_in(ZONE, ["zc"])]).key())
     );
     for (request, expected) in [
         (v1::ListNeedsRequest { cluster: "shop".into(), ..Default::default() }, 1),
@@ -119,25 +119,34 @@ async fn needs_come_with_their_verdicts_highest_priority_first() {
 #[tokio::test]
 async fn the_ends_of_the_shard_are_told() {
     let (_driver, view) = small();
-    let clusters =
-        pages(Api::list_clusters(&view, Request::new(Default::default())).await).await.unwrap().remove(0);
+    let clusters = pages(Api::list_clusters(&view, Request::new(v1::ListClustersRequest::default())).await)
+        .await
+        .unwrap()
+        .remove(0);
     let lanes: Vec<&v1::Lane> = clusters.clusters.iter().map(|c| c.lane.as_ref().unwrap()).collect();
     let line = |l: &&v1::Lane| (l.cluster.clone(), l.machines, l.needs, l.unmet, l.connected, l.reported);
     assert_eq!(
         lanes.iter().map(line).collect::<Vec<_>>(),
         [("batch".into(), 0, 1, 1, true, true), ("shop".into(), 3, 1, 0, true, true)]
     );
-    let sessions =
-        pages(Api::list_sessions(&view, Request::new(Default::default())).await).await.unwrap().remove(0);
+    let sessions = pages(Api::list_sessions(&view, Request::new(v1::ListSessionsRequest::default())).await)
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(sessions.total, Some(2));
     assert_eq!((&*sessions.sessions[1].cluster, &*sessions.sessions[1].protocol), ("shop", "v1alpha1"));
     let providers =
-        pages(Api::list_providers(&view, Request::new(Default::default())).await).await.unwrap().remove(0);
+        pages(Api::list_providers(&view, Request::new(v1::ListProvidersRequest::default())).await)
+            .await
+            .unwrap()
+            .remove(0);
     let brief = providers.providers[0].brief.as_ref().unwrap();
     assert_eq!((&*brief.name, brief.machines, brief.stale), ("sim", 4, false));
     assert_eq!(providers.providers[0].machines.iter().map(|cell| cell.machines).sum::<u32>(), 4);
-    let offers =
-        pages(Api::list_offers(&view, Request::new(Default::default())).await).await.unwrap().remove(0);
+    let offers = pages(Api::list_offers(&view, Request::new(v1::ListOffersRequest::default())).await)
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(offers.offers.len(), 1);
     let offer = &offers.offers[0];
     assert_eq!(
@@ -146,7 +155,10 @@ async fn the_ends_of_the_shard_are_told() {
     );
     assert_eq!(offer.price_source.as_ref().unwrap().provider, "sim");
     let shortfalls =
-        pages(Api::list_shortfalls(&view, Request::new(Default::default())).await).await.unwrap().remove(0);
+        pages(Api::list_shortfalls(&view, Request::new(v1::ListShortfallsRequest::default())).await)
+            .await
+            .unwrap()
+            .remove(0);
     assert_eq!(
         (shortfalls.total, shortfalls.shortfalls[0].reason()),
         (Some(1), v1::Reason::NoMatchingSupply)
@@ -186,7 +198,8 @@ async fn decisions_are_listed_newest_first_and_filtered() {
 #[tokio::test]
 async fn a_summary_adds_up() {
     let (driver, view) = small();
-    let summary = Api::get_summary(&view, Request::new(Default::default())).await.unwrap().into_inner();
+    let summary =
+        Api::get_summary(&view, Request::new(v1::GetSummaryRequest::default())).await.unwrap().into_inner();
     let as_of = summary.as_of.as_ref().unwrap();
     assert_eq!((&*as_of.shard_id, as_of.epoch, as_of.simulated, as_of.from_record), ("s1", 7, true, false));
     assert_eq!(as_of.cycle, driver.with(|state, _| state.shard.cycle()));
@@ -195,7 +208,8 @@ async fn a_summary_adds_up() {
     assert_eq!(summary.supply.iter().map(|cell| cell.machines).sum::<u32>(), 4);
     assert_eq!(summary.supply.iter().map(|cell| cell.usd_per_hour).sum::<f64>(), 0.1, "quota costs nothing");
     assert_eq!((summary.lanes.len(), summary.recent.len(), summary.providers.len()), (2, 4, 1));
-    let costs = Api::get_costs(&view, Request::new(Default::default())).await.unwrap().into_inner();
+    let costs =
+        Api::get_costs(&view, Request::new(v1::GetCostsRequest::default())).await.unwrap().into_inner();
     assert_eq!((costs.usd_per_hour, costs.idle_usd_per_hour), (0.1, 0.0));
     let cells: Vec<_> = costs.cells.iter().map(|c| (&*c.cluster, c.capacity_type, c.machines)).collect();
     assert_eq!(cells, [("shop", 1, 2), ("shop", 4, 1)]);

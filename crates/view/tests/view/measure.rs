@@ -70,7 +70,9 @@ async fn measure() {
     }
     let shorts = time!(
         "shortfalls",
-        pages(Api::list_shortfalls(&view, Request::new(Default::default())).await).await.unwrap()
+        pages(Api::list_shortfalls(&view, Request::new(v1::ListShortfallsRequest::default())).await)
+            .await
+            .unwrap()
     );
     let short_need = |wanted: &dyn Fn(&v1::Shortfall) -> bool| {
         let all = shorts.iter().flat_map(|page| &page.shortfalls);
@@ -80,7 +82,7 @@ async fn measure() {
     let gang = short_need(&|short| !short.need.as_ref().unwrap().group.is_empty());
     let all = time!(
         "needs, all",
-        pages(Api::list_needs(&view, Request::new(Default::default())).await).await.unwrap()
+        pages(Api::list_needs(&view, Request::new(v1::ListNeedsRequest::default())).await).await.unwrap()
     );
     let satisfied =
         all.iter().flat_map(|p| &p.needs).find(|n| n.satisfied).unwrap().key.clone().unwrap().long_id;
@@ -94,7 +96,9 @@ async fn measure() {
     time!("explain need, gang, no remedies", Api::explain_need(&view, explain(&gang, true)).await.unwrap());
     let listed = time!(
         "machines, all, brief",
-        pages(Api::list_machines(&view, Request::new(Default::default())).await).await.unwrap()
+        pages(Api::list_machines(&view, Request::new(v1::ListMachinesRequest::default())).await)
+            .await
+            .unwrap()
     );
     let bound = listed.iter().flat_map(|p| &p.machines).find(|m| m.state == 5).unwrap().id.clone();
     let full =
@@ -107,14 +111,19 @@ async fn measure() {
     let why_not =
         || Request::new(v1::WhyNotRequest { need: plain.clone(), machine: bound.clone(), at: None });
     time!("why not", Api::why_not(&view, why_not()).await.unwrap());
-    time!("offers", pages(Api::list_offers(&view, Request::new(Default::default())).await).await.unwrap());
+    time!(
+        "offers",
+        pages(Api::list_offers(&view, Request::new(v1::ListOffersRequest::default())).await).await.unwrap()
+    );
     time!(
         "summary, cached verdicts",
-        Api::get_summary(&view, Request::new(Default::default())).await.unwrap()
+        Api::get_summary(&view, Request::new(v1::GetSummaryRequest::default())).await.unwrap()
     );
     time!(
         "clusters",
-        pages(Api::list_clusters(&view, Request::new(Default::default())).await).await.unwrap()
+        pages(Api::list_clusters(&view, Request::new(v1::ListClustersRequest::default())).await)
+            .await
+            .unwrap()
     );
     time!("rails", Api::get_rails(&view, Request::new(v1::GetRailsRequest {})).await.unwrap());
     time!("plan", Api::plan(&view, Request::new(v1::PlanRequest::default())).await.unwrap());

@@ -8,8 +8,8 @@ use tonic::{Code, Request};
 use crate::driver::{Driver, config, metal, need, quota};
 use crate::lists::{pages, small};
 
-fn at(cycle: u64) -> Option<v1::Moment> {
-    Some(v1::Moment { moment: Some(v1::moment::Moment::Cycle(cycle)) })
+fn at(cycle: u64) -> v1::Moment {
+    v1::Moment { moment: Some(v1::moment::Moment::Cycle(cycle)) }
 }
 
 #[tokio::test]
@@ -38,18 +38,18 @@ async fn the_fleet_of_a_moment_gone_by_can_be_asked_everything() {
     };
     let now = list(None).await;
     assert!(states(&now).contains(&("spot-1".into(), 5)));
-    let then = list(at(before)).await;
+    let then = list(Some(at(before))).await;
     assert!(then.as_of.as_ref().unwrap().from_record);
     assert_eq!(then.as_of.as_ref().unwrap().cycle, before);
     assert!(states(&then).contains(&("spot-1".into(), 1)), "{:?}", states(&then));
 
-    let request = v1::ListNeedsRequest { at: at(before), ..Default::default() };
+    let request = v1::ListNeedsRequest { at: Some(at(before)), ..Default::default() };
     let needs = pages(Api::list_needs(&view, Request::new(request)).await).await.unwrap().remove(0);
     assert_eq!((needs.needs.len(), needs.needs[0].credited), (1, 1));
-    let request = v1::ExplainMachineRequest { machine: "m-1".into(), at: at(before) };
+    let request = v1::ExplainMachineRequest { machine: "m-1".into(), at: Some(at(before)) };
     let machine = Api::explain_machine(&view, Request::new(request)).await.unwrap().into_inner();
     assert_eq!(machine.machine.unwrap().cluster, "shop");
-    let request = v1::ExplainNeedRequest { need: "shop".into(), at: at(before), ..Default::default() };
+    let request = v1::ExplainNeedRequest { need: "shop".into(), at: Some(at(before)), ..Default::default() };
     let explained = Api::explain_need(&view, Request::new(request)).await.unwrap().into_inner();
     assert_eq!(explained.credited, ["m-1"]);
 
@@ -82,11 +82,14 @@ async fn the_fleet_of_a_moment_gone_by_can_be_asked_everything() {
 #[tokio::test]
 async fn without_a_record_there_is_only_now() {
     let (_driver, view) = small();
-    let request = v1::ListNeedsRequest { at: at(1), ..Default::default() };
+    let request = v1::ListNeedsRequest { at: Some(at(1)), ..Default::default() };
     let refused = pages(Api::list_needs(&view, Request::new(request)).await).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(refused.message().starts_with("this shard keeps no decision record"), "{}", refused.message());
-    let decisions = pages(Api::list_decisions(&view, Request::new(Default::default())).await).await.unwrap();
+    let decisions =
+        pages(Api::list_decisions(&view, Request::new(v1::ListDecisionsRequest::default())).await)
+            .await
+            .unwrap();
     let last = &decisions[0].decisions[0];
     let request = v1::ExplainDecisionRequest { cycle: last.cycle, machine: last.machine.clone() };
     let answer = Api::explain_decision(&view, Request::new(request)).await.unwrap().into_inner();
