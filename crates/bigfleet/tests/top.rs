@@ -195,7 +195,7 @@ async fn a_real_terminal_shows_a_real_shard_and_is_given_back() {
     tmux.press("Enter");
     tmux.until(&["cluster batch", "session", "short needs", "Esc back"]);
     tmux.press("Escape");
-    tmux.until(&["1 Fleet", "Tab next part"]);
+    tmux.until(&["1 Fleet", "Tab next"]);
 
     // The machines, filtered by the server.
     tmux.press("3");

@@ -64,6 +64,8 @@ pub(crate) struct Column {
     pub(crate) right: bool,
     /// Where there is no room for all, the lowest goes first.
     pub(crate) worth: u8,
+    /// Cut below this it says nothing: rather another column goes.
+    pub(crate) least: usize,
 }
 
 /// One row.
@@ -166,12 +168,17 @@ impl Said {
 impl Column {
     /// Text, at the left.
     pub(crate) const fn left(title: &'static str, worth: u8) -> Self {
-        Self { title, right: false, worth }
+        Self { title, right: false, worth, least: 10 }
     }
 
     /// A figure, at the right.
     pub(crate) const fn right(title: &'static str, worth: u8) -> Self {
-        Self { title, right: true, worth }
+        Self { title, right: true, worth, least: usize::MAX }
+    }
+
+    /// The same, with more that must be left of it.
+    pub(crate) const fn at_least(self, least: usize) -> Self {
+        Self { least, ..self }
     }
 }
 

@@ -47,7 +47,13 @@ pub(super) fn header(frame: &mut Frame, area: Rect, model: &Model, palette: Pale
     } else {
         left.push((model.look.server.clone(), Tone::Dim));
     }
-    both_ends(frame, area, &spans(&left, "  ", palette), &spans(&right, "  ", palette));
+    let right = spans(&right, "  ", palette);
+    let room = usize::from(area.width).saturating_sub(Line::from(right.clone()).width() + 2);
+    // The figures at the end are read more often than the names before them.
+    while left.len() > 1 && Line::from(spans(&left, "  ", palette)).width() > room {
+        left.remove(0);
+    }
+    both_ends(frame, area, &spans(&left, "  ", palette), &right);
 }
 
 /// The numbered screens, and what was opened from the present one.
@@ -111,7 +117,7 @@ pub(super) fn footer(frame: &mut Frame, area: Rect, model: &Model, palette: Pale
         keys.extend(["/ filter", "s sort"]);
     }
     if place.screen == Screen::Fleet {
-        keys.push("Tab next part");
+        keys.push("Tab next");
     }
     keys.extend(["1-4 screens", "? help", "q quit"]);
     let keys: Vec<(String, Tone)> = keys.into_iter().map(|key| (key.to_owned(), Tone::Dim)).collect();

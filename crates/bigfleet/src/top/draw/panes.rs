@@ -88,7 +88,10 @@ fn lines(pane: &Pane, area: Rect, chosen: Option<usize>, palette: Palette) -> Ve
     let mut lines = vec![rule(&pane.title, room, palette)];
     match &pane.body {
         Body::Bars(held) => lines.extend(bars::lines(held, room, palette)),
-        Body::Said(said) => lines.extend(said.iter().flat_map(|said| text::said(said, room, false, palette))),
+        Body::Said(said) => {
+            let indent = text::indent(said, room);
+            lines.extend(said.iter().flat_map(|said| text::said(said, indent, room, false, palette)));
+        }
         Body::Table(table) => {
             // Without room for more, the row that is chosen matters most.
             let height = usize::from(area.height);
@@ -159,7 +162,7 @@ mod tests {
         let panes = [table(3), table(100), table(100)];
         assert_eq!(heights(&panes, None, 40), [5, 18, 17]);
         assert_eq!(heights(&panes, Some(2), 4), [0, 0, 4]);
-        assert_eq!(heights(&panes, Some(2), 9), [4, 0, 5]);
+        assert_eq!(heights(&panes, Some(2), 9), [5, 0, 4]);
         assert_eq!(heights(&panes, Some(1), 2), [0, 2, 0]);
         assert_eq!(heights(&[table(0)], None, 10), [2]);
     }

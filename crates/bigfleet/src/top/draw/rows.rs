@@ -11,9 +11,6 @@ use super::palette::Palette;
 /// Columns between two columns.
 const GAP: usize = 2;
 
-/// The narrowest a cut column may be before it is left out instead.
-const LEAST: usize = 10;
-
 /// A text cut to a width, with `…` in place of what is missing. Control characters are left out.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let clean: String = text.chars().filter(|letter| !letter.is_control()).collect();
@@ -46,7 +43,7 @@ pub(super) fn pad(text: &str, width: usize, right: bool) -> String {
 pub(super) type Widths = Vec<(usize, usize)>;
 
 /// Gives every column what its longest text wants. Where that is too much, the widest text column is cut, and if that
-/// is not enough, the column of least worth goes. Columns without any text are left out from the start.
+/// left too little of it, the column of least worth goes. Columns without any text are left out from the start.
 pub(super) fn widths(table: &Table, room: usize) -> Widths {
     let longest = |index: usize| {
         table.rows.iter().filter_map(|row| row.cells.get(index)).map(|cell| cell.text.width()).max()
@@ -63,12 +60,10 @@ pub(super) fn widths(table: &Table, room: usize) -> Widths {
         if over == 0 {
             return shown;
         }
-        let widest = shown
-            .iter_mut()
-            .filter(|(index, _)| !table.columns[*index].right)
-            .max_by_key(|(_, width)| *width);
-        if let Some((_, width)) = widest
-            && *width >= over + LEAST
+        let spare =
+            |(index, width): &(usize, usize)| width.saturating_sub(over) >= table.columns[*index].least;
+        if let Some((_, width)) =
+            shown.iter_mut().filter(|column| spare(column)).max_by_key(|(_, width)| *width)
         {
             *width -= over;
             return shown;

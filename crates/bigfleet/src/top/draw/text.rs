@@ -40,12 +40,13 @@ fn lines(page: &Page, room: usize, cursor: Option<usize>, palette: Palette) -> (
         match &pane.body {
             Body::Bars(held) => lines.extend(bars::lines(held, room, palette)),
             Body::Said(paragraphs) => {
+                let indent = indent(paragraphs, room);
                 for paragraph in paragraphs {
                     let chosen = cursor == Some(stop);
                     if chosen {
                         at = lines.len();
                     }
-                    lines.extend(said(paragraph, room, chosen, palette));
+                    lines.extend(said(paragraph, indent, room, chosen, palette));
                     stop += 1;
                 }
             }
@@ -69,10 +70,19 @@ fn lines(page: &Page, room: usize, cursor: Option<usize>, palette: Palette) -> (
     (lines, at)
 }
 
+/// The columns before the paragraphs: none if there are no labels.
+pub(super) fn indent(said: &[Said], room: usize) -> usize {
+    if said.iter().all(|said| said.label.is_empty()) { 0 } else { LABEL.min(room / 2) }
+}
+
 /// A labelled paragraph, broken at blanks. One that opens something says so by an arrow.
-pub(super) fn said(said: &Said, room: usize, chosen: bool, palette: Palette) -> Vec<Line<'static>> {
-    let indent =
-        if said.label.is_empty() && said.opens.is_none() && room < 40 { 0 } else { LABEL.min(room / 2) };
+pub(super) fn said(
+    said: &Said,
+    indent: usize,
+    room: usize,
+    chosen: bool,
+    palette: Palette,
+) -> Vec<Line<'static>> {
     let arrow = if said.opens.is_some() { " →" } else { "" };
     let wrapped = wrap(&format!("{}{arrow}", said.text), room.saturating_sub(indent).max(1));
     let style = if chosen { palette.selected() } else { palette.style(said.tone) };

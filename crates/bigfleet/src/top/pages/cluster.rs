@@ -116,7 +116,7 @@ fn session(cluster: &Cluster, now: i64) -> Said {
             "{}: open for {}, last report {} ago",
             cell.text,
             words::span(now.saturating_sub(session.opened_unix_nanos)),
-            words::age(session.reported_unix_nanos, now),
+            words::span(now.saturating_sub(session.reported_unix_nanos)),
         ),
         None => cell.text.clone(),
     };

@@ -42,7 +42,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::right("$/H", 60),
     Column::left("SORT", 40),
     Column::left("FOR", 50),
-    Column::left("WHY", 90),
+    Column::left("WHY", 90).at_least(28),
 ];
 
 /// One decision in a line.

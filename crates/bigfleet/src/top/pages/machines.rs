@@ -43,7 +43,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::right("$/H", 90),
     Column::right("SINCE", 50),
     Column::left("FOR", 40),
-    Column::left("REMARK", 75),
+    Column::left("REMARK", 75).at_least(16),
 ];
 
 /// One machine in a line.
@@ -76,9 +76,10 @@ fn remark(machine: &Machine) -> Cell {
         return Cell::toned(machine.last_error.clone(), Tone::Warn);
     }
     match &machine.under_way {
-        Some(under_way) => {
-            Cell::toned(format!("{}: {}", words::kind(under_way.kind), super::machine::step(&under_way.step)), Tone::Dim)
-        }
+        Some(under_way) => Cell::toned(
+            format!("{}: {}", words::kind(under_way.kind), super::machine::step(&under_way.step)),
+            Tone::Dim,
+        ),
         None => "".into(),
     }
 }
