@@ -15,7 +15,7 @@ use tonic::{Code, Response, Status};
 use crate::context::{Reach, Target};
 use crate::exit::Failure;
 
-pub(crate) use trouble::{Kind, Trouble};
+pub(crate) use trouble::Trouble;
 
 /// How long a server may take to begin its answer. Explanations take milliseconds; this is for dead networks.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
 //! Sentences that several commands share, made from the data of the view.
 
-use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule};
+use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule, RunnerUp};
 
-use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, usd_words};
+use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
 
 /// ` (simulated)` if the machines are not real.
 pub(crate) fn simulated(as_of: Option<&AsOf>) -> &'static str {
@@ -51,11 +51,10 @@ pub(crate) fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
 
 /// What an action does to a machine, without time and reason.
 pub(crate) fn action(decision: &Decision) -> String {
-    let done = kind_done(decision.kind);
     let mut text = if withheld(decision) {
-        format!("{} of {} withheld: {}", kind(decision.kind), decision.machine, fate(decision.fate))
+        format!("{} of {}", kind(decision.kind), decision.machine)
     } else {
-        format!("{done} {}", decision.machine)
+        format!("{} {}", kind_done(decision.kind), decision.machine)
     };
     if !decision.instance_type.is_empty() {
         text.push_str(&format!(" {} {}", decision.instance_type, capacity_type(decision.capacity_type)));
@@ -79,7 +78,17 @@ pub(crate) fn action(decision: &Decision) -> String {
     if decision.usd_per_hour > 0.0 {
         text.push_str(&format!(", {}", hourly(decision.usd_per_hour)));
     }
+    if withheld(decision) {
+        text.push_str(&format!(", withheld: {}", fate(decision.fate)));
+    }
     text
+}
+
+/// The machine that would have been next: `aws-0044 m5.2xlarge on-demand zone-a, $0.38/h, Speculative`.
+pub(crate) fn runner_up(next: &RunnerUp) -> String {
+    let sort = [&next.instance_type, &capacity_type(next.capacity_type), &next.zone];
+    let sort: Vec<&str> = sort.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    format!("{} {}, {}, {}", next.machine, sort.join(" "), hourly(next.usd_per_hour), state(next.state))
 }
 
 /// Whether rails kept it from being executed.

@@ -23,12 +23,16 @@ pub(crate) fn usd_words(usd: f64) -> String {
     let text = match size {
         0.0 => "0".into(),
         s if s < 0.000_1 => format!("{s:.1e}"),
-        s if s < 0.1 => trimmed(&format!("{s:.5}"), 2),
-        s if s < 1.0 => trimmed(&format!("{s:.3}"), 2),
+        s if s < 1.0 => trimmed(&format!("{s:.*}", three_figures(s)), 2),
         s if s < 1000.0 => format!("{s:.2}"),
         s => thousands(s.round() as u64),
     };
     format!("{sign}${text}")
+}
+
+/// How many places behind the point show three figures of a number below 1.
+fn three_figures(size: f64) -> usize {
+    (2 - size.log10().floor() as i32).max(2) as usize
 }
 
 /// The same with its sign, for differences.
@@ -94,6 +98,9 @@ mod tests {
             (0.38, "$0.38"),
             (0.1, "$0.10"),
             (0.0031, "$0.0031"),
+            (0.022_166, "$0.0222"),
+            (0.000_123_4, "$0.000123"),
+            (0.122_05, "$0.122"),
             (0.000_01, "$1.0e-5"),
             (109.4, "$109.40"),
             (12_400.4, "$12,400"),

@@ -53,13 +53,13 @@ enum What {
         server: Option<String>,
         /// Our certificate chain; empty to leave it out
         #[arg(long, value_name = "FILE")]
-        tls_cert: Option<PathBuf>,
+        tls_cert: Option<String>,
         /// The key of our certificate; empty to leave it out
         #[arg(long, value_name = "FILE")]
-        tls_key: Option<PathBuf>,
+        tls_key: Option<String>,
         /// The CA whose certificates we believe; empty to leave it out
         #[arg(long, value_name = "FILE")]
-        tls_ca: Option<PathBuf>,
+        tls_ca: Option<String>,
         /// Also make it the current one
         #[arg(long = "use")]
         choose: bool,
@@ -155,8 +155,8 @@ fn new_context_needs_server(name: &str) -> Failure {
 }
 
 /// The file by its whole path: the config file may lie elsewhere than where the command was given.
-fn whole(file: &Path) -> anyhow::Result<String> {
-    if file.as_os_str().is_empty() {
+fn whole(file: &str) -> anyhow::Result<String> {
+    if file.is_empty() {
         return Ok(String::new());
     }
     let path = std::path::absolute(file)?;

@@ -125,7 +125,7 @@ impl Draft {
             table.set_implicit(true);
             Item::Table(table)
         });
-        if contexts[name].is_none() {
+        if contexts.get(name).is_none() {
             contexts[name] = Item::Table(Table::new());
         }
         for (field, text) in fields {

@@ -108,7 +108,7 @@ fn prices(offers: &[Offer]) -> Vec<Finding> {
         offers.iter().filter(spot).filter(|offer| offer.min_interruption_probability == 0.0).collect();
     if !safe.is_empty() {
         let says = format!(
-            "{} never interrupted, they say: {}",
+            "{} said to be never interrupted: {}",
             count(safe.len() as u64, "spot offer"),
             names(&safe)
         );

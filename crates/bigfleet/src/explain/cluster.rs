@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bigfleet_view::v1::{ClusterExplanation, ExplainClusterRequest};
+use bigfleet_view::v1::{ClusterExplanation, ExplainClusterRequest, SupplyCell};
 
 use super::Common;
 use crate::exit::Failure;
@@ -81,22 +81,13 @@ fn story(answer: &ClusterExplanation) -> Story {
         );
         story.say_toned("operator", text, Tone::Bad);
     }
-    let cell = |machines: u32, what: String, usd: f64| vec![thousands(machines.into()), what, hourly(usd)];
-    let rows: Vec<Vec<String>> = cluster
-        .machines
-        .iter()
-        .map(|supply| {
-            let what = format!("{} {}", capacity_type(supply.capacity_type), state(supply.state));
-            cell(supply.machines, what.trim_start_matches("- ").to_owned(), supply.usd_per_hour)
-        })
-        .collect();
+    let row = |supply: &SupplyCell| {
+        let what = format!("{} {}", capacity_type(supply.capacity_type), state(supply.state));
+        let what = what.trim_start_matches("- ").to_owned();
+        vec![thousands(supply.machines.into()), what, hourly(supply.usd_per_hour)]
+    };
+    let rows: Vec<Vec<String>> = cluster.machines.iter().map(row).collect();
     story.columns("machines", &rows, &[0, 2]);
-    let costs: Vec<Vec<String>> = answer
-        .costs
-        .iter()
-        .map(|cost| cell(cost.machines, capacity_type(cost.capacity_type), cost.usd_per_hour))
-        .collect();
-    story.columns("cost", &costs, &[0, 2]);
     if let Some(cap) = &cluster.reclaim_cap {
         story.say("reclaim cap", format!("{} of {} used in this window", cap.used, cap.cap));
     }

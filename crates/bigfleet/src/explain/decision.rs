@@ -67,17 +67,7 @@ fn story(answer: &DecisionExplanation) -> Story {
     );
     story.say("rule", sentence::why(&decision));
     if let Some(next) = decision.why.as_ref().and_then(|why| why.runner_up.as_ref()) {
-        let sort = format!("{} {} {}", next.instance_type, capacity_type(next.capacity_type), next.zone);
-        story.say(
-            "next best",
-            format!(
-                "{} {}, then {}, {}",
-                next.machine,
-                sort.trim(),
-                state(next.state),
-                hourly(next.usd_per_hour)
-            ),
-        );
+        story.say("next best", sentence::runner_up(next));
     }
     if let Some(score) = &answer.score {
         scores(&mut story, score);
@@ -90,16 +80,13 @@ fn story(answer: &DecisionExplanation) -> Story {
         story.say("need", format!("{}, priority {}{missing}", need_long(&key), signed(priority.into())));
     }
     if let Some(machine) = &answer.machine {
+        let provides = amounts(&machine.provides);
+        let provides = if provides.is_empty() { String::new() } else { format!("; {provides}") };
+        let sort =
+            format!("{} {} {}", machine.instance_type, capacity_type(machine.capacity_type), machine.zone);
         story.say(
             "machine",
-            format!(
-                "then {} {} {}, {}; {}",
-                state(machine.state),
-                machine.instance_type,
-                machine.zone,
-                hourly(machine.usd_per_hour),
-                amounts(&machine.provides)
-            ),
+            format!("{sort}, {}, then {}{provides}", hourly(machine.usd_per_hour), state(machine.state)),
         );
     }
     let became = if sentence::withheld(&decision) {

@@ -57,17 +57,7 @@ fn story(answer: &MachineExplanation) -> Story {
         story.say(label, format!("{}: {}", cycle(bound.cycle, bound.unix_nanos, now), for_whom(bound)));
         story.say("rule", sentence::why(bound));
         if let Some(next) = bound.why.as_ref().and_then(|why| why.runner_up.as_ref()) {
-            let what = format!("{} {} {}", next.instance_type, capacity_type(next.capacity_type), next.zone);
-            story.say(
-                "next best",
-                format!(
-                    "{} {} {}, then {}",
-                    next.machine,
-                    what.trim(),
-                    hourly(next.usd_per_hour),
-                    state(next.state)
-                ),
-            );
+            story.say("next best", sentence::runner_up(next));
         }
     }
     story.say("why kept", kept(answer, &machine, now));

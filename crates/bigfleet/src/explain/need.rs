@@ -131,6 +131,10 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
         }
         Reason::TopologyUnsatisfiable => "is short: machines are free, but its strict spread keeps them out.".into(),
         Reason::PreemptionExhausted => "is short: all that may be preempted for it is not enough.".into(),
+        Reason::PriorityStarved if !key.group.is_empty() => format!(
+            "is waiting: its machines must share one {}, and there needs of equal or higher priority hold what it lacks.",
+            domain_noun(need, spec)
+        ),
         Reason::PriorityStarved => {
             "is short: what it could use is held by needs of equal or higher priority.".into()
         }

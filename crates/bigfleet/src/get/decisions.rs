@@ -9,7 +9,7 @@ use crate::flags::{Became, Kind, numbers};
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
 use crate::sentence;
-use crate::words::{capacity_type, clock_time, fate, hourly, kind, need, signed, thousands};
+use crate::words::{capacity_type, clock_time, fate, hourly, kind, need, signed};
 
 /// What cycles decided, and what became of it; the newest first.
 #[derive(clap::Args)]
@@ -67,12 +67,10 @@ impl Listing for Args {
             Column::number(
                 "cycle",
                 |decision: &Decision| decision.cycle as f64,
-                |decision, _| thousands(decision.cycle),
+                |decision, _| decision.cycle.to_string(),
             ),
             Column::new("kind", |decision: &Decision, _| kind(decision.kind)),
             Column::new("machine", |decision: &Decision, _| decision.machine.clone()),
-            Column::new("type", |decision: &Decision, _| decision.instance_type.clone()).shrinks(),
-            Column::new("capacity", |decision: &Decision, _| capacity_type(decision.capacity_type)),
             Column::new("cluster", |decision: &Decision, _| decision.cluster.clone()),
             Column::new("need", |decision: &Decision, _| {
                 decision.need.as_ref().map(need).unwrap_or_default()
@@ -85,6 +83,8 @@ impl Listing for Args {
             ),
             Column::new("fate", |decision: &Decision, _| became(decision)),
             Column::new("why", |decision: &Decision, _| sentence::why(decision)).shrinks(),
+            Column::new("type", |decision: &Decision, _| decision.instance_type.clone()).wide(),
+            Column::new("capacity", |decision: &Decision, _| capacity_type(decision.capacity_type)).wide(),
             Column::number(
                 "priority",
                 |decision: &Decision| decision.priority.into(),

@@ -15,7 +15,7 @@ use super::print::Printer;
 use crate::exit::Failure;
 use crate::output::{ListFormat, Terminal, note, stdout};
 use crate::reach::Shard;
-use crate::words::{clock_time, count, thousands};
+use crate::words::{clock_time, count};
 
 /// Prints the list, and goes on if asked to.
 pub(super) async fn run<L: Listing>(listing: &L, args: &ListArgs) -> Result<ExitCode, Failure> {
@@ -169,7 +169,7 @@ impl Aside {
         if cycle > 0 {
             let time = clock_time(cycle_unix_nanos, now_unix_nanos);
             let record = if from_record { ", from the record" } else { "" };
-            text.push_str(&format!(", cycle {} at {time}{record}", thousands(cycle)));
+            text.push_str(&format!(", cycle {cycle} at {time}{record}"));
         }
         if simulated {
             text.push_str(", SIMULATED");

@@ -132,21 +132,23 @@ impl Trouble {
             };
             return Self::new(Kind::Tls, format!("{server} ended the handshake: {alert}"), hint);
         }
-        if has("invalid peer certificate") || has("InvalidCertificate") {
-            let hint = if has("UnknownIssuer") {
-                "it was not issued by the CA we believe; check --tls-ca"
-            } else if has("NotValidForName") {
-                "it is for another name; use an address that its certificate names"
-            } else if has("Expired") {
-                "it has expired, or this machine's clock is wrong; `bigfleet doctor` checks the clock"
-            } else {
-                "check --tls-ca and the address"
+        if let Some(rustls::Error::InvalidCertificate(why)) = tls_error(status) {
+            use rustls::CertificateError as Bad;
+            let hint = match why {
+                Bad::UnknownIssuer => "it was not issued by the CA we believe; check --tls-ca",
+                Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
+                    "it is for another name; use an address that its certificate names"
+                }
+                Bad::Expired
+                | Bad::ExpiredContext { .. }
+                | Bad::NotValidYet
+                | Bad::NotValidYetContext { .. } => {
+                    "it has expired, or a clock is wrong; `bigfleet doctor` compares clocks"
+                }
+                _ => "check --tls-ca and the address",
             };
-            return Self::new(
-                Kind::Tls,
-                format!("the certificate of {server} is not to be believed: {}", last(&causes)),
-                hint,
-            );
+            let what = format!("the certificate of {server} is not to be believed: {why}");
+            return Self::new(Kind::Tls, what, hint);
         }
         if has("InvalidContentType") || has("corrupt message") {
             return Self::new(
@@ -169,12 +171,10 @@ impl Trouble {
                 "check the address; `bigfleet context show` says where it comes from",
             );
         }
-        if target.tls.is_none()
-            && (has("h2 protocol error")
-                || has("http2 error")
-                || has("frame with invalid size")
-                || has("connection closed"))
-        {
+        // Somebody was there and hung up on what we said first.
+        let hung_up =
+            ["h2 protocol error", "http2 error", "frame with invalid size", "closed", "broken pipe", "reset"];
+        if target.tls.is_none() && hung_up.iter().any(|part| has(part)) {
             return Self::new(
                 Kind::Tls,
                 format!("{server} hung up on plain text: {}", last(&causes)),
@@ -225,6 +225,20 @@ fn causes(status: &Status) -> Vec<String> {
         at = error.source();
     }
     causes
+}
+
+/// What TLS had to say, if it was TLS.
+fn tls_error(status: &Status) -> Option<&rustls::Error> {
+    let mut at: Option<&(dyn Error + 'static)> = status.source();
+    while let Some(error) = at {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(found) = inner.or_else(|| error.downcast_ref()) {
+            return Some(found);
+        }
+        at = error.source();
+    }
+    None
 }
 
 fn refused(status: &Status) -> bool {

@@ -30,7 +30,26 @@ pub(crate) fn amounts(amounts: &BTreeMap<String, String>) -> String {
         _ => 3,
     };
     known.sort_by_key(|(name, _)| rank(name));
-    known.iter().map(|(name, amount)| format!("{amount} {name}")).collect::<Vec<_>>().join(", ")
+    known
+        .iter()
+        .map(|(name, amount)| format!("{} {name}", quantity(name, amount)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// `24Gi` for 25769803776 bytes. What is not a plain number of bytes stays as it is.
+fn quantity(name: &str, amount: &str) -> String {
+    const UNITS: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let is_bytes = name == "memory" || name.contains("storage") || name.starts_with("hugepages-");
+    let bytes = amount.parse::<u64>().ok().filter(|bytes| is_bytes && *bytes >= 1024);
+    let Some(bytes) = bytes else { return amount.to_owned() };
+    let power = bytes.ilog2() / 10;
+    let unit = UNITS[power as usize - 1];
+    let whole = bytes >> (10 * power);
+    if whole << (10 * power) == bytes {
+        return format!("{whole}{unit}");
+    }
+    format!("{:.1}{unit}", bytes as f64 / (1_u64 << (10 * power)) as f64)
 }
 
 /// `zone in a, b`, `rack the same for all`.
@@ -81,5 +100,21 @@ mod tests {
         let known = [("disk", "1"), ("memory", "16Gi"), ("nvidia.com/gpu", "8"), ("cpu", "7500m")];
         let known = known.map(|(name, amount)| (name.to_owned(), amount.to_owned())).into();
         assert_eq!(amounts(&known), "7500m cpu, 16Gi memory, 8 nvidia.com/gpu, 1 disk");
+    }
+
+    #[test]
+    fn bytes_are_told_in_units_people_use() {
+        for (amount, text) in [
+            ("25769803776", "24Gi"),
+            ("309237645312", "288Gi"),
+            ("1174833987584", "1.1Ti"),
+            ("512", "512"),
+            ("1024", "1Ki"),
+            ("18446744073709551615", "16.0Ei"),
+            ("16Gi", "16Gi"),
+        ] {
+            assert_eq!(quantity("memory", amount), text);
+        }
+        assert_eq!(quantity("example.org/tokens", "4096"), "4096");
     }
 }

@@ -46,7 +46,7 @@ fn into_a_pipe_each_thing_is_a_line_of_json() {
     let text = user.run(&["get", "needs", "--unmet", "--json", "--server", &server.url]).fine();
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(first["key"]["id"], "77aa88bb");
-    assert_eq!(first["reason"], "topology_unsatisfiable");
+    assert_eq!(first["reason"], "priority_starved");
     assert_eq!(first["short_since"], "2026-11-15T14:02:10Z");
     assert_eq!(first["deficit"]["nvidia.com/gpu"], "32");
     assert_eq!(first["spec"]["requirements"][0]["operator"], "same");

@@ -107,7 +107,7 @@ fn gang_need() -> Need {
         spec: Some(gang_spec()),
         first_seen_unix_nanos: NOW - 20 * MINUTE,
         satisfied: false,
-        reason: Reason::TopologyUnsatisfiable.into(),
+        reason: Reason::PriorityStarved.into(),
         deficit: map(&[("cpu", "400"), ("nvidia.com/gpu", "32")]),
         unresolved: map(&[("cpu", "400"), ("nvidia.com/gpu", "32")]),
         credited: 9,

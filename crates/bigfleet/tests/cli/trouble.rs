@@ -123,7 +123,7 @@ fn certificates_that_are_right_and_wrong() {
     assert_eq!(ask(&server.url, [&me[0], &me[1], &me[2]]).fine(), "batch\nml\nshop\n");
 
     let unknown_ca = ask(&server.url, [&me[0], &me[1], &stranger[2]]);
-    refused(&unknown_ca, 3, &["is not to be believed", "UnknownIssuer", "check --tls-ca"]);
+    refused(&unknown_ca, 3, &["is not to be believed", "check --tls-ca"]);
     let not_ours = ask(&server.url, [&stranger[0], &stranger[1], &me[2]]);
     refused(&not_ours, 3, &["ended the handshake", "does not accept our certificate"]);
     let mixed = ask(&server.url, [&me[0], &stranger[1], &me[2]]);
