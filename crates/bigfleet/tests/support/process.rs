@@ -1,0 +1,80 @@
+//! Real processes of the real binary, ended when the test ends, however it ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// A running process.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    /// What it said on standard error, for failures.
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    /// Starts `bigfleet` with these arguments.
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bigfleet"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (lines, pipe) = (said.clone(), child.stderr.take().expect("it is piped"));
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                let mut lines = lines.lock().unwrap();
+                if lines.len() == 400 {
+                    lines.remove(0);
+                }
+                lines.push(line);
+            }
+        });
+        Self { name: name.into(), child, said }
+    }
+
+    /// Ends it like a power cut.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Asks it to stop and returns its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
+        assert!(asked.success());
+        self.child.wait().expect("it ends").code()
+    }
+
+    #[allow(dead_code, reason = "the load benchmark reads its memory; the end-to-end test does not")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its last words.
+    pub(crate) fn last_words(&self) -> String {
+        let said = self.said.lock().unwrap();
+        format!("--- {} said:\n{}", self.name, said[said.len().saturating_sub(60)..].join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already; either way it must not outlive the test.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.last_words());
+        }
+    }
+}
+
+/// A port that was free a moment ago. A process that finds it taken fails, and the test with it: rare, and loud.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback is there").port()
+}
