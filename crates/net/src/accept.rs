@@ -241,3 +241,59 @@ impl AsyncWrite for Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio_stream::StreamExt;
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    async fn accepted(most: usize) -> (SocketAddr, ReceiverStream<io::Result<Connection>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (address, incoming(listener, None, Arc::new(SystemClock::start()), most))
+    }
+
+    async fn caller(address: SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.writable().await.unwrap();
+        assert_eq!(stream.try_write(b"hello").unwrap(), 5, "a caller speaks first");
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_cut_under_whoever_reads_it_unless_others_share_it() {
+        let (address, mut connections) = accepted(2).await;
+        let _caller = caller(address).await;
+        let mut connection = connections.next().await.unwrap().unwrap();
+        let peer = connection.connect_info();
+        assert!(peer.role.is_none() && peer.address.is_some());
+        let (first, second) = (peer.cut.seat(), peer.cut.seat());
+        first.cut_if_alone();
+        let mut word = [0; 5];
+        connection.read_exact(&mut word).await.unwrap();
+        assert_eq!(&word, b"hello", "the second must not notice the first");
+        drop(second);
+        let reading = tokio::spawn(async move { connection.read(&mut [0; 8]).await });
+        tokio::task::yield_now().await;
+        first.cut_if_alone();
+        assert_eq!(reading.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_free_again_when_its_connection_is_gone() {
+        let (address, mut connections) = accepted(1).await;
+        let _first_caller = caller(address).await;
+        let first = connections.next().await.unwrap().unwrap();
+        let _second_caller = caller(address).await;
+        // Long enough for a second connection to come through if there were a place for it.
+        tokio::select! {
+            _ = connections.next() => panic!("there is one place"),
+            () = SystemClock::start().sleep(Duration::from_millis(50)) => {}
+        }
+        drop(first);
+        assert!(connections.next().await.unwrap().is_ok());
+    }
+}

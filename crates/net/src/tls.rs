@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn a_client_must_know_whom_to_believe() {
+        let folder = tempfile::tempdir().unwrap();
+        write_pair(folder.path(), "first");
+        let cert = folder.path().join("cert.pem");
+        let files = TlsFiles { cert: cert.clone(), key: folder.path().join("key.pem"), ca: None };
+        assert!(matches!(files.client_config(), Err(TlsError::NoCa)));
+        assert!(TlsFiles { ca: Some(cert), ..files.clone() }.client_config().is_ok());
+        let missing = TlsFiles { ca: Some(folder.path().join("nothing.pem")), ..files };
+        assert!(matches!(missing.client_config(), Err(TlsError::File { .. })));
+    }
+
+    #[test]
     fn bad_files_are_found_at_the_start() {
         let folder = tempfile::tempdir().unwrap();
         let files =

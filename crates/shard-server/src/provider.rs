@@ -31,6 +31,9 @@ pub(crate) use status::{code_name, meaning};
 const RECORDS_PER_PART: usize = 2048;
 const LIST: PathAndQuery = PathAndQuery::from_static("/bigfleet.v1alpha1.CapacityProvider/List");
 
+/// From this size on an answer is split on a thread of its own: a whole fleet takes as long as many small calls.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// A provider as its clients see it.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<Inner>);
@@ -61,12 +64,10 @@ impl Provider {
     pub(crate) async fn list(self, call: CallId, since: Arc<[u8]>, timeout_nanos: i64) {
         let filter = ListFilter { since_revision: since.to_vec(), ..ListFilter::default() };
         let listed = self.within("List", timeout_nanos, self.fetch(filter)).await;
-        let split = listed.and_then(|body| {
-            Listing::split(&body).map_err(|malformed| CallError {
-                kind: CallErrorKind::Refused,
-                text: format!("the answer to List is no list of machines: {malformed}"),
-            })
-        });
+        let split = match listed {
+            Ok(body) => split(body).await,
+            Err(error) => Err(error),
+        };
         let listing = match split {
             Ok(listing) => listing,
             Err(error) => return self.tell(Event::Failed { call, error }).await,
@@ -180,5 +181,19 @@ impl Provider {
     async fn tell(&self, event: Event) {
         // A shard that stops needs no answers any more; the next life asks again.
         let _ = self.0.core.tell(event).await;
+    }
+}
+
+async fn split(body: Bytes) -> Result<Listing, CallError> {
+    let refused = |why: &dyn std::fmt::Display| CallError {
+        kind: CallErrorKind::Refused,
+        text: format!("the answer to List is no list of machines: {why}"),
+    };
+    if body.len() < LARGE_BYTES {
+        return Listing::split(&body).map_err(|malformed| refused(&malformed));
+    }
+    match tokio::task::spawn_blocking(move || Listing::split(&body)).await {
+        Ok(split) => split.map_err(|malformed| refused(&malformed)),
+        Err(error) => Err(refused(&error)),
     }
 }
