@@ -3,10 +3,12 @@
 //! Reconciling is not a step of it: providers and operators are taken in as they speak, and a cycle looks at what is
 //! known when it begins. It never touches a socket; everything it wants said or done is an effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind, Decision};
+use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::need::NeedKey;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
@@ -63,6 +65,10 @@ impl Shard {
         self.count_reasons(reasons);
 
         // 1. Park gangs that cannot be assembled.
+        if self.parking.is_about_to_park(self.cycle) {
+            let coming = self.coming();
+            self.parking.wait_for(&coming, self.cycle);
+        }
         let parked = self.parking.stamp(&mut self.engine, self.cycle);
         self.tape.extend(parked);
         probe(Phase::Park);
@@ -121,6 +127,24 @@ impl Shard {
             self.keep(record, step);
         }
         probe(Phase::Record);
+    }
+
+    /// The needs for which machines are being made or bound right now.
+    fn coming(&self) -> BTreeSet<NeedKey> {
+        let machines = self.table.iter().map(|(_, row)| &row.machine);
+        let on_the_way = machines.filter(|machine| {
+            let state = matches!(machine.state, MachineState::Creating | MachineState::Configuring);
+            state && !machine.assigned.fingerprint.is_empty()
+        });
+        let key = |machine: &Arc<Machine>| NeedKey {
+            cluster: match &*machine.assigned.cluster {
+                "" => Arc::from(&*machine.cluster),
+                _ => machine.assigned.cluster.clone(),
+            },
+            fingerprint: machine.assigned.fingerprint.clone(),
+            group: machine.assigned.group.clone(),
+        };
+        on_the_way.map(key).collect()
     }
 
     fn count_reasons(&mut self, reasons: Reasons) {

@@ -24,6 +24,10 @@ pub struct Stuck {
     pub parked_cycle: Option<u64>,
 }
 
+fn is_due(stuck: &Stuck, cycle: u64) -> bool {
+    stuck.parked_cycle.is_none() && cycle - stuck.since_cycle >= PARK_AFTER_CYCLES
+}
+
 /// All gangs that make no progress.
 #[derive(Debug, Default)]
 pub(crate) struct Parking {
@@ -33,11 +37,25 @@ pub(crate) struct Parking {
 }
 
 impl Parking {
+    /// Whether some gang would be parked in this cycle.
+    pub(crate) fn is_about_to_park(&self, cycle: u64) -> bool {
+        self.stuck.values().any(|stuck| is_due(stuck, cycle))
+    }
+
+    /// Gangs that wait for machines on their way are given the time: parked, they could not take what was made for them.
+    pub(crate) fn wait_for(&mut self, coming: &BTreeSet<NeedKey>, cycle: u64) {
+        for (key, stuck) in &mut self.stuck {
+            if is_due(stuck, cycle) && coming.contains(key) {
+                stuck.since_cycle = cycle;
+            }
+        }
+    }
+
     /// Stamps before the phases of a cycle. The changes, for the tape.
     pub(crate) fn stamp(&mut self, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
         let mut changes = Vec::new();
         for (key, stuck) in &mut self.stuck {
-            if stuck.parked_cycle.is_none() && cycle - stuck.since_cycle >= PARK_AFTER_CYCLES {
+            if is_due(stuck, cycle) {
                 stuck.parked_cycle = Some(cycle);
             }
             let parked = stuck
@@ -61,7 +79,10 @@ impl Parking {
         let mut before = std::mem::take(&mut self.stuck);
         for short in engine.short_needs() {
             let need = &short.demand.need;
-            if need.profile.same().is_none() || short.acquired > 0 || short.domain_covers == Some(true) {
+            // What was taken or is on its way out of another cluster for it is progress: a gang that is parked when its
+            // victim comes free would leave the machine to the one it was taken from, and take it again, for ever.
+            let moves = short.acquired + short.victims + short.in_flight > 0;
+            if need.profile.same().is_none() || moves || short.domain_covers == Some(true) {
                 continue;
             }
             let key = need.key();

@@ -202,6 +202,14 @@ impl Pods {
         node.map(|node| node.cordoned = true).is_some()
     }
 
+    /// Pods may come again.
+    pub fn uncordon(&mut self, id: &str) {
+        if let Some(node) = self.nodes.get_mut(id).filter(|node| node.cordoned) {
+            node.cordoned = false;
+            self.places_changed = true;
+        }
+    }
+
     /// All pods leave a node. Returns how many.
     pub fn evict(&mut self, id: &str) -> u64 {
         let Some(node) = self.nodes.get_mut(id) else { return 0 };
@@ -249,6 +257,17 @@ impl Pods {
         self.nodes.keys().map(|id| &**id)
     }
 
+    /// Pods that wait, the highest priority first: what a scheduler makes small in this order.
+    fn waits_by_priority(&self) -> Vec<u64> {
+        let mut waits: BTreeMap<std::cmp::Reverse<i32>, u64> = BTreeMap::new();
+        for work in &self.work {
+            let gangs = work.gangs.values().filter(|places| places.is_empty()).count() as u64;
+            *waits.entry(std::cmp::Reverse(work.profile.priority())).or_default() +=
+                work.waiting + work.gang * gangs;
+        }
+        waits.into_values().collect()
+    }
+
     /// Pods wanted, and of these, pods that wait.
     pub fn count(&self) -> (u64, u64) {
         let mut total = (0, 0);
@@ -261,9 +280,9 @@ impl Pods {
     }
 
     /// Kinds of work with pods that wait although machines enough should be there, and how many pods. A strict spread
-    /// that is not met explains itself and whatever it crowds out: the shard spreads machines, the scheduler pods.
+    /// explains itself and whatever it crowds out: the shard spreads machines, the scheduler pods.
     pub fn unexplained(&self) -> Vec<(&str, u64)> {
-        if self.work.iter().any(|work| work.waiting > 0 && work.profile.strict_spread().is_some()) {
+        if self.work.iter().any(|work| work.wanted > 0 && work.profile.strict_spread().is_some()) {
             return Vec::new();
         }
         let each = self.work.iter().map(|work| {

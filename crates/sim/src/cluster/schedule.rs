@@ -34,14 +34,14 @@ impl Pods {
         let mut after = self.count().1;
         if after > 0 && self.has_room() {
             let dealt = self.dealt_anew();
-            if dealt.count().1 < after {
+            if dealt.waits_by_priority() < self.waits_by_priority() {
                 after = dealt.count().1;
                 *self = dealt;
             }
         }
         let placed = before.saturating_sub(after);
-        self.demand_changed |= self.unmet_only && placed > 0;
-        self.touched |= placed > 0;
+        self.demand_changed |= self.unmet_only && after != before;
+        self.touched |= after != before;
         placed
     }
 

@@ -272,7 +272,13 @@ impl World {
     fn pause(&mut self, index: usize, scope: &PauseScope, dry_run: bool, on: bool) {
         let host = &mut self.hosts[index];
         let now = self.now + host.clock_offset;
-        let Some(shard) = &mut host.shard else { return };
+        let Some(shard) = &mut host.shard else {
+            // Whoever paused it resumes it when it is back; on disk that is the same.
+            if !on {
+                host.memory.pauses.retain(|_, pause| pause.scope != *scope);
+            }
+            return;
+        };
         let mut step = Step::default();
         let done = if on {
             let pause = Pause {

@@ -228,6 +228,10 @@ impl World {
                 self.let_go(cluster, session, machine, instruction, grace_secs);
             }
             Frame::Node(machine) => {
+                // A machine that stays after all may be used again.
+                if machine.state == MachineState::Configured {
+                    self.operators[cluster].pods.uncordon(&machine.id);
+                }
                 self.operators[cluster].told.insert(machine.id.clone(), machine.state);
             }
         }
