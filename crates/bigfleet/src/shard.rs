@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// How messages are written to standard error
     #[arg(long, value_enum, default_value_t = Log::Text, help_heading = "Telemetry")]
     log: Log,
-    /// Which messages, such as info,bigfleet_shard_server=debug
+    /// Which messages: error, warn, info, debug, or by module as `tracing` filters have it
     #[arg(
         long,
         value_name = "FILTER",
@@ -92,7 +92,7 @@ pub(crate) struct Args {
         help_heading = "Telemetry"
     )]
     log_filter: String,
-    /// Where traces go, by OTLP over gRPC, such as http://127.0.0.1:4317
+    /// Where traces go, by OTLP over gRPC; collectors mostly listen on port 4317
     #[arg(long, value_name = "URL", help_heading = "Telemetry")]
     otlp: Option<String>,
 }
