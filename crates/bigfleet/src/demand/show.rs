@@ -74,7 +74,7 @@ pub(super) fn list(work: &[Work], output: Option<ListFormat>) -> Result<ExitCode
         ListFormat::Json => work.iter().try_for_each(|work| write_json_line(&mut out, &Row::from(work)))?,
         ListFormat::Yaml => work.iter().try_for_each(|work| write_yaml(&mut out, &Row::from(work)))?,
         ListFormat::Name => {
-            work.iter().try_for_each(|work| writeln!(out, "{}/{}", work.cluster, work.name))?
+            work.iter().try_for_each(|work| writeln!(out, "{}/{}", work.cluster, work.name))?;
         }
     }
     out.flush()?;

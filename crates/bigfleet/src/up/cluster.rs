@@ -107,10 +107,12 @@ impl Cluster {
         }
         for (machine, takes_pods) in &self.bound {
             let is_new = !there.contains(machine) && !self.emptying.contains_key(machine);
-            if is_new && *takes_pods <= now && real.contains(machine) {
-                if let Some(node) = nodes.machine(machine) {
-                    self.pods.join(node);
-                }
+            if is_new
+                && *takes_pods <= now
+                && real.contains(machine)
+                && let Some(node) = nodes.machine(machine)
+            {
+                self.pods.join(node);
             }
         }
         let empty: Vec<String> = self

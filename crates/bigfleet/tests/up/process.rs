@@ -10,7 +10,7 @@ use bigfleet_net::{Clock, SystemClock};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up. Generous: it only decides when a broken test ends.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The program under test, in a home of its own so that no file of the user or of another test matters.
 pub(crate) fn bigfleet(home: &Path, args: &[&str]) -> Command {
