@@ -1,8 +1,15 @@
 //! `bigfleet top` in a real terminal, against a real shard with a simulated cloud: tmux is the terminal, and what it
 //! shows is read back.
 
+#[allow(
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::cast_possible_wrap,
+    reason = "shared with tests that use more of it"
+)]
 #[path = "support/operator.rs"]
 mod operator;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
 #[path = "support/process.rs"]
 mod process;
 

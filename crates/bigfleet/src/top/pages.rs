@@ -66,7 +66,7 @@ fn filter(model: &Model) -> Filter {
 fn admitted(model: &Model, mut rows: Vec<Row>) -> Vec<Row> {
     let filter = filter(model);
     if !filter.words.is_empty() {
-        rows.retain(|row| filter.admits(row.cells.iter().map(|cell| cell.text.as_str())));
+        rows.retain(|row| filter.admits(&row.cells.iter().map(|cell| cell.text.as_str())));
     }
     rows
 }

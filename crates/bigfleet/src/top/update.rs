@@ -48,7 +48,7 @@ impl Model {
             Key::Escape | Key::Backspace | Key::Char('h') => self.back(),
             Key::Char('?') => self.open(Screen::Help),
             Key::Char('/') if self.place().screen.filters() => {
-                self.typing = Some(self.place().filter.clone())
+                self.typing = Some(self.place().filter.clone());
             }
             Key::Char('s') => {
                 let sorts = self.place().screen.sorts().len().max(1);

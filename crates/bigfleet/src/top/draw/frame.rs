@@ -11,7 +11,7 @@ use crate::words;
 use super::super::model::{Link, Model};
 use super::super::question::problem;
 use super::super::screen::{Screen, TABS};
-use super::palette::Palette;
+use super::palette::{Palette, SELECTED};
 use super::rows::fit;
 
 /// Shard, cycle, time, money and what is unmet; at the right what must never be overlooked.
@@ -90,11 +90,7 @@ pub(super) fn footer(frame: &mut Frame, area: Rect, model: &Model, palette: Pale
         while shown.width() > room {
             shown = shown.char_indices().nth(1).map_or("", |(at, _)| &shown[at..]);
         }
-        let line = Line::from(vec![
-            Span::raw("/"),
-            Span::raw(shown.to_owned()),
-            Span::styled(" ", palette.selected()),
-        ]);
+        let line = Line::from(vec![Span::raw("/"), Span::raw(shown.to_owned()), Span::styled(" ", SELECTED)]);
         frame.render_widget(line, area);
         return;
     }

@@ -4,6 +4,9 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::output::Tone;
 
+/// Where the cursor is, with and without colours.
+pub(super) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
 /// With colours, or with weight alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Palette {
@@ -23,10 +26,5 @@ impl Palette {
             (Tone::Bad, true) => style.fg(Color::Red).add_modifier(Modifier::BOLD),
             (Tone::Bad, false) => style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
         }
-    }
-
-    /// Where the cursor is.
-    pub(super) fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
     }
 }

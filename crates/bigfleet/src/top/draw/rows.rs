@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::output::Tone;
 
 use super::super::page::{Column, Row, Table};
-use super::palette::Palette;
+use super::palette::{Palette, SELECTED};
 
 /// Columns between two columns.
 const GAP: usize = 2;
@@ -114,7 +114,7 @@ pub(super) fn row(
     }
     spans.push(Span::raw(" ".repeat(room.saturating_sub(used))));
     let text: String = spans.into_iter().map(|span| span.content.into_owned()).collect();
-    Line::from(Span::styled(text, palette.selected()))
+    Line::from(Span::styled(text, SELECTED))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::output::Tone;
 
 use super::super::page::{Body, Page, Said};
 use super::bars;
-use super::palette::Palette;
+use super::palette::{Palette, SELECTED};
 use super::panes::{first_visible, rule};
 use super::rows::{fit, pad, row, titles, widths};
 
@@ -85,7 +85,7 @@ pub(super) fn said(
 ) -> Vec<Line<'static>> {
     let arrow = if said.opens.is_some() { " →" } else { "" };
     let wrapped = wrap(&format!("{}{arrow}", said.text), room.saturating_sub(indent).max(1));
-    let style = if chosen { palette.selected() } else { palette.style(said.tone) };
+    let style = if chosen { SELECTED } else { palette.style(said.tone) };
     let line = |(number, text): (usize, String)| {
         let label = pad(if number == 0 { said.label } else { "" }, indent, false);
         Line::from(vec![Span::styled(label, palette.style(Tone::Dim)), Span::styled(text, style)])

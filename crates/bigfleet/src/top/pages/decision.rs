@@ -59,14 +59,14 @@ fn facts(model: &Model, decision: &Decision, answer: &DecisionExplanation) -> Ve
         let text = format!("{}: {} {}", next.machine, sort, words::hourly(next.usd_per_hour));
         said.push(Said::new("runner-up", text).opening(Screen::Machine(next.machine.clone())));
     }
-    said.extend(answer.reasons.as_ref().map(|reasons| Said::new("cycle ran", ran(reasons))));
+    said.extend(answer.reasons.map(|reasons| Said::new("cycle ran", ran(reasons))));
     if answer.replayed {
         said.push(Said::new("", "worked out by running that cycle again").toned(Tone::Dim));
     }
     said
 }
 
-fn ran(reasons: &Reasons) -> String {
+fn ran(reasons: Reasons) -> String {
     let named = [
         (reasons.demand, "demand changed"),
         (reasons.supply, "supply changed"),

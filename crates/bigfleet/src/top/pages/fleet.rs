@@ -58,15 +58,11 @@ pub(super) fn supply(summary: &Summary) -> Vec<Bar> {
     let bar = |(capacity_type, (parts, usd)): (i32, ([u64; 5], f64))| {
         let [bound, moving, idle, failed, quota] = parts;
         let named = [(moving, "moving"), (idle, "idle"), (failed, "failed"), (quota, "quota")];
-        let named = named.iter().filter(|(machines, _)| *machines > 0);
-        let rest: String =
-            named.map(|(machines, name)| format!("  {} {name}", words::thousands(*machines))).collect();
-        Bar {
-            label: words::capacity_type(capacity_type),
-            parts,
-            text: format!("{} bound{rest}", words::thousands(bound)),
-            figure: words::hourly(usd),
+        let mut text = format!("{} bound", words::thousands(bound));
+        for (machines, name) in named.into_iter().filter(|(machines, _)| *machines > 0) {
+            text = format!("{text}  {} {name}", words::thousands(machines));
         }
+        Bar { label: words::capacity_type(capacity_type), parts, text, figure: words::hourly(usd) }
     };
     types.into_iter().map(bar).collect()
 }
