@@ -13,6 +13,7 @@ fn main() {
     let mut code = String::from("const FILES: &[(&str, &str)] = &[\n");
     for path in files {
         let name = path.file_stem().expect("it has a name").to_string_lossy();
+        let path = path.to_str().expect("the checkout has a readable path");
         writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("memory");
     }
     code.push_str("];\n");

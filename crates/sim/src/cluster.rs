@@ -18,6 +18,10 @@ use crate::scenario;
 
 /// One cluster's pods and nodes.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "three of them say what changed, each read and cleared by another"
+)]
 pub struct Pods {
     name: Arc<str>,
     unmet_only: bool,
@@ -106,12 +110,12 @@ impl Pods {
                 work.gangs.insert(work.next_gang, Vec::new());
                 work.next_gang += 1;
             }
-            while work.gangs.len() as u64 > target {
-                let waiting = work.gangs.iter().rev().find(|(_, places)| places.is_empty());
-                let gang = *waiting.or(work.gangs.iter().next_back()).expect("there is one").0;
+            while self.work[index].gangs.len() as u64 > target {
+                let gangs = &self.work[index].gangs;
+                let waiting = gangs.iter().rev().find(|(_, places)| places.is_empty());
+                let gang = *waiting.or(gangs.iter().next_back()).expect("there is one").0;
                 self.unplace_gang(index, gang);
                 self.work[index].gangs.remove(&gang);
-                return self.scale(index, target);
             }
         } else if target > work.wanted {
             work.waiting += target - work.wanted;

@@ -152,7 +152,7 @@ impl World {
                 }
             }
             // Operators do not all connect in the same instant.
-            let at = self.now + (cluster as i64 + 1) * 7_000_000;
+            let at = self.now + 7_000_000 * (1 + i64::try_from(cluster).unwrap_or(0));
             self.queue.put(at, Happening::Connect { cluster, life: 0 });
         }
         for (index, fault) in self.scenario.faults.iter().enumerate() {

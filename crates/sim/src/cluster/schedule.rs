@@ -175,7 +175,7 @@ impl Pods {
             return;
         }
         let key = work.profile.same().expect("gangs have a label in common").key().to_string();
-        let mut rooms: BTreeMap<String, Vec<(Box<str>, u64)>> = BTreeMap::new();
+        let mut rooms: BTreeMap<String, Vec<Room>> = BTreeMap::new();
         for node in self.nodes.values() {
             let room = fits(&node.free, &work.unit);
             if node.cordoned || room == 0 {
@@ -190,37 +190,62 @@ impl Pods {
             } else {
                 continue;
             };
-            rooms.entry(domain).or_default().push((node.machine.id.clone(), room));
+            let bound_for = &node.machine.assigned;
+            let ours = *bound_for.fingerprint == *work.profile.fingerprint()
+                || *bound_for.fingerprint == *work.alone.fingerprint();
+            let bound_for = ours.then(|| bound_for.group.to_string());
+            rooms.entry(domain).or_default().push(Room {
+                id: node.machine.id.clone(),
+                pods: room,
+                bound_for,
+            });
         }
         for gang in waiting {
-            let total = |nodes: &Vec<(Box<str>, u64)>| nodes.iter().map(|(_, room)| *room).sum::<u64>();
-            // The domain with the least room to spare, so that large gangs find theirs.
-            let best = rooms
-                .iter()
-                .filter(|(_, nodes)| total(nodes) >= work.gang)
-                .min_by_key(|(_, nodes)| total(nodes));
+            let name = format!("{}/{gang}", work.name);
+            let total = |nodes: &[Room]| nodes.iter().map(|node| node.pods).sum::<u64>();
+            let own = |nodes: &[Room]| {
+                nodes.iter().filter(|node| node.is_for(&name)).map(|node| node.pods).sum::<u64>() >= work.gang
+            };
+            // The domain that was bound for it, else the one with the least room to spare: large gangs find theirs.
+            let fitting = rooms.iter().filter(|(_, nodes)| total(nodes) >= work.gang);
+            let best = fitting.min_by_key(|(_, nodes)| (!own(nodes), total(nodes)));
             let Some(domain) = best.map(|(domain, _)| domain.clone()) else { break };
             let nodes = rooms.get_mut(&domain).expect("just found");
             let mut left = work.gang;
             let mut places = Vec::new();
             // A node that holds the whole gang beats several.
-            nodes.sort_by_key(|(id, room)| {
-                (if *room >= work.gang { *room } else { u64::MAX - *room }, id.clone())
+            nodes.sort_by_key(|node| {
+                let size = if node.pods >= work.gang { node.pods } else { u64::MAX - node.pods };
+                (!node.is_for(&name), size, node.id.clone())
             });
-            for (id, room) in nodes.iter_mut() {
-                let members = left.min(*room);
+            for found in nodes.iter_mut() {
+                let members = left.min(found.pods);
                 if members == 0 {
                     continue;
                 }
-                *room -= members;
+                found.pods -= members;
                 left -= members;
-                let node = self.nodes.get_mut(id).expect("rooms are of nodes");
+                let node = self.nodes.get_mut(&found.id).expect("rooms are of nodes");
                 node.free = node.free.saturating_sub(&work.unit.scale(members));
                 node.members.insert((index, gang), members);
-                places.push((id.clone(), members));
+                places.push((found.id.clone(), members));
             }
             work.gangs.insert(gang, places);
         }
+    }
+}
+
+/// Room for gang members on one node.
+struct Room {
+    id: Box<str>,
+    pods: u64,
+    /// If the node was bound for this kind of work: for which gang, or none in particular.
+    bound_for: Option<String>,
+}
+
+impl Room {
+    fn is_for(&self, gang: &str) -> bool {
+        self.bound_for.as_deref().is_some_and(|group| group.is_empty() || group == gang)
     }
 }
 

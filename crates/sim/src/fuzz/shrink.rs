@@ -73,7 +73,9 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
             change(&|s| match &mut s.clusters[cluster].work[work].pods {
                 Pods::Always(pods) => *pods = (*pods).div_ceil(2).max(1),
                 Pods::Curve(Curve::Steps(points)) => {
-                    points.iter_mut().for_each(|p| p.pods = p.pods.div_ceil(2))
+                    for point in points {
+                        point.pods = point.pods.div_ceil(2);
+                    }
                 }
                 Pods::Curve(Curve::Day { .. }) => {}
             });

@@ -194,7 +194,7 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
         },
         23 => What::ShardKilledOften { steps: random.between(1, 60) },
         24 => What::ShardTwice,
-        25 => What::ClockJumps { secs: random.between(1, 600) as i64 - 300 },
+        25 => What::ClockJumps { secs: random.between(1, 600).cast_signed() - 300 },
         _ => What::Paused { dry_run: random.happens(0.5), cluster: String::new() },
     };
     let once = matches!(

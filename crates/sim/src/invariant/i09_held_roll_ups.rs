@@ -69,10 +69,10 @@ impl Invariant for HeldRollups {
                         let erased = self.erases(&seen.accepted, &demand);
                         let early = erased && seen.held + 1 < self.guard.confirmations;
                         seen.held = 0;
-                        if demand != seen.reported {
-                            Some("what was accepted is not what was reported")
-                        } else {
+                        if demand == seen.reported {
                             early.then_some("one that erases most of the demand was believed at once")
+                        } else {
+                            Some("what was accepted is not what was reported")
                         }
                     }
                 };

@@ -95,7 +95,7 @@ impl Machines {
 
     /// Its zone.
     pub fn zone(&self, number: usize) -> &str {
-        let row = if self.rack_size == 0 { number } else { number / self.rack_size };
+        let row = number.checked_div(self.rack_size).unwrap_or(number);
         &self.zones[row % self.zones.len()]
     }
 

@@ -101,7 +101,7 @@ impl World {
         }
         match fault.what {
             What::ListStale => {
-                self.active.stale = (0..self.clouds.len()).map(|p| self.clouds.list(p, &[])).collect()
+                self.active.stale = (0..self.clouds.len()).map(|p| self.clouds.list(p, &[])).collect();
             }
             What::MovesFail { call, pool, p } => self.trouble(index, call, &pool, "", p, false),
             What::MovesHang { call, pool, p } => self.trouble(index, call, &pool, "", p, true),
