@@ -15,7 +15,7 @@ use super::{bars, text};
 /// Draws the panes one below the other.
 pub(super) fn draw(frame: &mut Frame, area: Rect, page: &Page, cursor: Option<usize>, palette: Palette) {
     let held = cursor.and_then(|cursor| holder(page, cursor));
-    let heights = heights(&page.panes, held, usize::from(area.height));
+    let heights = heights(&page.panes, held, usize::from(area.height), usize::from(area.width));
     let mut y = area.y;
     for (number, (pane, height)) in page.panes.iter().zip(heights).enumerate() {
         let height = height as u16;
@@ -42,23 +42,23 @@ fn holder(page: &Page, cursor: usize) -> Option<usize> {
 }
 
 /// What a pane would like: a title, the titles of columns, and all it holds.
-fn wanted(pane: &Pane) -> usize {
+fn wanted(pane: &Pane, room: usize) -> usize {
     match &pane.body {
         Body::Table(table) if table.rows.is_empty() => 2,
         Body::Table(table) => table.rows.len() + 2,
-        Body::Said(said) => said.len() + 1,
+        Body::Said(said) => text::height(said, room) + 1,
         Body::Bars(bars) => bars.len() + 1,
     }
 }
 
 /// Deals out the height. The pane with the cursor is served first, so that it can be seen; then each gets the least
 /// that makes sense, in order; what is left goes round by lines, and at last to the bottom.
-fn heights(panes: &[Pane], held: Option<usize>, height: usize) -> Vec<usize> {
+fn heights(panes: &[Pane], held: Option<usize>, height: usize, room: usize) -> Vec<usize> {
     let mut heights = vec![0; panes.len()];
     let mut left = height;
     let least = |pane: &Pane| match &pane.body {
-        Body::Table(_) => wanted(pane).min(4),
-        Body::Said(_) | Body::Bars(_) => wanted(pane),
+        Body::Table(_) => wanted(pane, room).min(4),
+        Body::Said(_) | Body::Bars(_) => wanted(pane, room),
     };
     let others = (0..panes.len()).filter(|number| Some(*number) != held);
     for number in held.into_iter().chain(others) {
@@ -70,8 +70,9 @@ fn heights(panes: &[Pane], held: Option<usize>, height: usize) -> Vec<usize> {
         }
     }
     while left > 0 {
-        let hungry: Vec<usize> =
-            (0..panes.len()).filter(|at| heights[*at] > 0 && heights[*at] < wanted(&panes[*at])).collect();
+        let hungry: Vec<usize> = (0..panes.len())
+            .filter(|at| heights[*at] > 0 && heights[*at] < wanted(&panes[*at], room))
+            .collect();
         if hungry.is_empty() {
             break;
         }
@@ -148,7 +149,7 @@ pub(super) fn rule(title: &str, room: usize, palette: Palette) -> Line<'static> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::page::{Cell, Column, Row};
+    use super::super::super::page::{Cell, Column, Row, Said};
     use super::*;
 
     fn table(rows: usize) -> Pane {
@@ -160,11 +161,14 @@ mod tests {
     #[test]
     fn the_pane_with_the_cursor_is_seen_and_no_line_is_lost() {
         let panes = [table(3), table(100), table(100)];
-        assert_eq!(heights(&panes, None, 40), [5, 18, 17]);
-        assert_eq!(heights(&panes, Some(2), 4), [0, 0, 4]);
-        assert_eq!(heights(&panes, Some(2), 9), [5, 0, 4]);
-        assert_eq!(heights(&panes, Some(1), 2), [0, 2, 0]);
-        assert_eq!(heights(&[table(0)], None, 10), [2]);
+        assert_eq!(heights(&panes, None, 40, 80), [5, 18, 17]);
+        assert_eq!(heights(&panes, Some(2), 4, 80), [0, 0, 4]);
+        assert_eq!(heights(&panes, Some(2), 9, 80), [5, 0, 4]);
+        assert_eq!(heights(&panes, Some(1), 2, 80), [0, 2, 0]);
+        let notes = Pane::new("n", Body::Said(vec![Said::new("", "one two three"), Said::new("", "four")]));
+        assert_eq!(heights(std::slice::from_ref(&notes), None, 10, 80), [3]);
+        assert_eq!(heights(&[notes], None, 10, 8), [4], "a broken line takes two");
+        assert_eq!(heights(&[table(0)], None, 10, 80), [2]);
     }
 
     #[test]

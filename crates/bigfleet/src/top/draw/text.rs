@@ -75,6 +75,12 @@ pub(super) fn indent(said: &[Said], room: usize) -> usize {
     if said.iter().all(|said| said.label.is_empty()) { 0 } else { LABEL.min(room / 2) }
 }
 
+/// How many lines paragraphs take; colours do not matter for that.
+pub(super) fn height(paragraphs: &[Said], room: usize) -> usize {
+    let (indent, palette) = (indent(paragraphs, room), Palette { coloured: false });
+    paragraphs.iter().map(|paragraph| said(paragraph, indent, room, false, palette).len()).sum()
+}
+
 /// A labelled paragraph, broken at blanks. One that opens something says so by an arrow.
 pub(super) fn said(
     said: &Said,
