@@ -38,10 +38,8 @@ impl FromStr for At {
             let time = time.to_zoned(jiff::tz::TimeZone::system())?.timestamp();
             return Ok(Self::Time(i64::try_from(time.as_nanosecond())?));
         }
-        if text.contains(':') {
-            if let Ok(time) = Time::strptime("%H:%M:%S", text).or_else(|_| Time::strptime("%H:%M", text)) {
-                return Ok(Self::OfDay(time));
-            }
+        if let Ok(time) = Time::strptime("%H:%M:%S", text).or_else(|_| Time::strptime("%H:%M", text)) {
+            return Ok(Self::OfDay(time));
         }
         if let Ok(span) = nanos(text.trim_end_matches("ago").trim()) {
             return Ok(Self::Ago(span));

@@ -57,7 +57,7 @@ impl AnswerArgs {
     pub(crate) fn format(self, terminal: &Terminal) -> AnswerFormat {
         match self.output {
             Some(format) => format,
-            None if self.json || !terminal.is_terminal => AnswerFormat::Json,
+            None if self.json || !terminal.interactive => AnswerFormat::Json,
             None => AnswerFormat::Text,
         }
     }
@@ -66,7 +66,8 @@ impl AnswerArgs {
 /// Where standard output goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
-    pub(crate) is_terminal: bool,
+    /// Whether somebody looks at it.
+    pub(crate) interactive: bool,
     /// In columns; unlimited if there is no terminal and nobody says otherwise.
     pub(crate) width: Option<usize>,
     pub(crate) paint: Paint,
@@ -83,7 +84,7 @@ impl Terminal {
             || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
         let coloured = !set("NO_COLOR") && (set("CLICOLOR_FORCE") || (is_terminal && !dumb));
         Self {
-            is_terminal,
+            interactive: is_terminal,
             width: columns.or_else(measured).filter(|width| *width > 0),
             paint: if coloured { Paint::Ansi } else { Paint::Plain },
         }
@@ -112,7 +113,7 @@ pub(crate) fn write_data(
 ) -> io::Result<()> {
     match format {
         AnswerFormat::Yaml => write_yaml(out, data),
-        _ if terminal.is_terminal => {
+        _ if terminal.interactive => {
             serde_json::to_writer_pretty(&mut *out, data)?;
             out.write_all(b"\n")
         }

@@ -1,6 +1,8 @@
 //! Sentences that several commands share, made from the data of the view.
 
+use bigfleet_proto::v1alpha1::MachineState;
 use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule, RunnerUp};
+use std::fmt::Write as _;
 
 use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
 
@@ -20,7 +22,16 @@ pub(crate) fn why(decision: &Decision) -> String {
     };
     let score = |figure: f64| format!("scores {}", figure_words(figure));
     match why.rule() {
-        Rule::CheapestIdle => format!("cheapest idle, {}{}", hourly(why.figure), beat(hourly)),
+        Rule::CheapestIdle => match next.filter(|next| next.state() == MachineState::Speculative) {
+            // Idle machines go first, whatever they cost, so the price of one to be bought did not count.
+            Some(next) => format!(
+                "the only idle one, {}; else {} would be bought at {}",
+                hourly(why.figure),
+                next.machine,
+                hourly(next.figure)
+            ),
+            None => format!("cheapest idle, {}{}", hourly(why.figure), beat(hourly)),
+        },
         Rule::LeastEffectiveCost => format!("{} with its risk{}", hourly(why.figure), beat(hourly)),
         Rule::BestVictim => format!("best victim, {}{}", score(why.figure), beat(score)),
         Rule::Unclaimed => "no need of its cluster claims it".into(),
@@ -44,7 +55,7 @@ pub(crate) fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
     let mut text = format!("{time} cycle {}: {}", decision.cycle, action(decision));
     let reason = why(decision);
     if !reason.is_empty() {
-        text.push_str(&format!(" ({reason})"));
+        let _ = write!(text, " ({reason})");
     }
     text
 }
@@ -57,29 +68,34 @@ pub(crate) fn action(decision: &Decision) -> String {
         format!("{} {}", kind_done(decision.kind), decision.machine)
     };
     if !decision.instance_type.is_empty() {
-        text.push_str(&format!(" {} {}", decision.instance_type, capacity_type(decision.capacity_type)));
+        let _ = write!(text, " {} {}", decision.instance_type, capacity_type(decision.capacity_type));
     }
     let wanted = decision.need.as_ref();
     match (decision.kind(), wanted) {
         (ActionKind::Bootstrap | ActionKind::Provision, Some(wanted)) => {
-            text.push_str(&format!(" for {} of {}", need(wanted), wanted.cluster));
+            let _ = write!(text, " for {} of {}", need(wanted), wanted.cluster);
         }
-        (ActionKind::Preempt, Some(wanted)) => text.push_str(&format!(
-            " from {} for {} of {} (priority {}, {} grace)",
-            decision.cluster,
-            need(wanted),
-            wanted.cluster,
-            crate::words::signed(decision.priority.into()),
-            span(i64::from(decision.grace_secs) * 1_000_000_000)
-        )),
-        (ActionKind::Reclaim, _) => text.push_str(&format!(" from {}", decision.cluster)),
+        (ActionKind::Preempt, Some(wanted)) => {
+            let _ = write!(
+                text,
+                " from {} for {} of {} (priority {}, {} grace)",
+                decision.cluster,
+                need(wanted),
+                wanted.cluster,
+                crate::words::signed(decision.priority.into()),
+                span(i64::from(decision.grace_secs) * 1_000_000_000)
+            );
+        }
+        (ActionKind::Reclaim, _) => {
+            let _ = write!(text, " from {}", decision.cluster);
+        }
         _ => {}
     }
     if decision.usd_per_hour > 0.0 {
-        text.push_str(&format!(", {}", hourly(decision.usd_per_hour)));
+        let _ = write!(text, ", {}", hourly(decision.usd_per_hour));
     }
     if withheld(decision) {
-        text.push_str(&format!(", withheld: {}", fate(decision.fate)));
+        let _ = write!(text, ", withheld: {}", fate(decision.fate));
     }
     text
 }

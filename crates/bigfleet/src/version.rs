@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bigfleet_view::v1::Version;
 use serde::Serialize;
 
 use crate::context::Reach;
@@ -93,7 +94,7 @@ async fn server(reach: &Reach) -> Result<Server, Failure> {
     let address = shard.target.server.clone();
     let (version, error) = match shard.version().await {
         Ok(version) => (version, None),
-        Err(trouble) => (Default::default(), Some(trouble.to_string())),
+        Err(trouble) => (Version::default(), Some(trouble.to_string())),
     };
     Ok(Server {
         address,
@@ -109,6 +110,20 @@ async fn server(reach: &Reach) -> Result<Server, Failure> {
     })
 }
 
+impl Server {
+    fn text(&self) -> String {
+        if let Some(error) = &self.error {
+            return format!("not reached: {}", error.replace("\n  ", "; "));
+        }
+        let simulated = if self.simulated { ", simulated" } else { "" };
+        let role = if self.role.is_empty() { String::new() } else { format!("; we are {}", self.role) };
+        format!(
+            "bigfleet {} (view {}) at {}, shard {} epoch {}{simulated}{role}",
+            self.version, self.api, self.address, self.shard_id, self.epoch
+        )
+    }
+}
+
 fn story(versions: &Versions) -> Story {
     let mut story = Story::default();
     let build = versions.client;
@@ -120,21 +135,7 @@ fn story(versions: &Versions) -> Story {
     );
     story.say("speaks", format!("view {}, wire {}", build.api, build.protocol));
     if let Some(server) = &versions.server {
-        match &server.error {
-            Some(error) => story.say("server", format!("not reached: {}", error.replace("\n  ", "; "))),
-            None => {
-                let simulated = if server.simulated { ", simulated" } else { "" };
-                let role =
-                    if server.role.is_empty() { String::new() } else { format!("; we are {}", server.role) };
-                story.say(
-                    "server",
-                    format!(
-                        "bigfleet {} (view {}) at {}, shard {} epoch {}{simulated}{role}",
-                        server.version, server.api, server.address, server.shard_id, server.epoch
-                    ),
-                )
-            }
-        };
+        story.say("server", server.text());
     }
     story
 }

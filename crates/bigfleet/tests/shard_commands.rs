@@ -17,7 +17,7 @@ use process::{Process, free_port};
 use serde_json::Value;
 
 /// How long anything may take before the test gives up. Not a bar: only an end to waiting.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const REPORT: Duration = Duration::from_millis(250);
 
 struct Scene {
@@ -132,8 +132,8 @@ async fn every_question_is_answered_by_a_real_shard() {
     let scene = Scene::open();
     // 48 and four that always fail.
     scene.until(&["get", "machines", "-o", "name"], |said| said.out.lines().count() == 52).await;
-    let _shop = Operator::start(&scene.server, "shop", REPORT, vec![want("std-4", "6", 1000)]);
-    let _ml = Operator::start(&scene.server, "ml", REPORT, vec![want("no-such-type", "64", 500)]);
+    let shop_operator = Operator::start(&scene.server, "shop", REPORT, vec![want("std-4", "6", 1000)]);
+    let _ml_operator = Operator::start(&scene.server, "ml", REPORT, vec![want("no-such-type", "64", 500)]);
     scene
         .until(&["get", "needs", "-o", "table"], |said| {
             said.out.contains("covered") && said.out.contains("no matching supply")
@@ -192,7 +192,7 @@ async fn every_question_is_answered_by_a_real_shard() {
     // Nothing is left to do; more demand is a finding, and a pause withholds it.
     scene.until(&["plan", "--check"], |said| said.code == 0).await;
     scene.fine(&["pause", "--for", "1h", "--reason", "a test"]);
-    _shop.report(vec![want("std-4", "10", 1000)]);
+    shop_operator.report(vec![want("std-4", "10", 1000)]);
     scene.until(&["plan", "-o", "text"], |said| said.out.contains("withheld: paused")).await;
     assert_eq!(scene.run(&["plan", "--check"]).code, 0, "nothing would happen while it is paused");
     let rails = scene.fine(&["get", "rails", "-o", "text"]);

@@ -15,7 +15,7 @@ use crate::output::{Cell, Grid, Head, Terminal, note, stdout, write_json_line};
 
 /// Name servers and choose between them.
 ///
-/// Contexts live in a TOML file: $BIGFLEET_CONFIG, or bigfleet/config.toml in $XDG_CONFIG_HOME (~/.config).
+/// Contexts live in a TOML file: `$BIGFLEET_CONFIG`, or `bigfleet/config.toml` in `$XDG_CONFIG_HOME` (~/.config).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet context set prod --server shard.example:7780 --tls-cert me.pem --tls-key me.key --tls-ca ca.pem --use
@@ -170,7 +170,7 @@ fn list(config: &Config, json: bool) -> Result<(), Failure> {
     let terminal = Terminal::of_stdout();
     let mut out = stdout();
     let lines = config.contexts().iter().map(|(name, context)| Line::of(name, context, config));
-    if json || !terminal.is_terminal {
+    if json || !terminal.interactive {
         for line in lines {
             write_json_line(&mut out, &line)?;
         }
@@ -219,7 +219,7 @@ fn show(places: &Places) -> Result<(), Failure> {
         config: places.config().to_owned(),
     };
     let mut out = stdout();
-    if Terminal::of_stdout().is_terminal {
+    if Terminal::of_stdout().interactive {
         writeln!(out, "{} ({})", effective.server, effective.source)?;
     } else {
         write_json_line(&mut out, &effective)?;

@@ -66,7 +66,7 @@ impl<'a> From<&'a Work> for Row<'a> {
 /// Prints a list.
 pub(super) fn list(work: &[Work], output: Option<ListFormat>) -> Result<ExitCode, Failure> {
     let terminal = Terminal::of_stdout();
-    let usual = if terminal.is_terminal { ListFormat::Table } else { ListFormat::Json };
+    let usual = if terminal.interactive { ListFormat::Table } else { ListFormat::Json };
     let mut out = stdout();
     match output.unwrap_or(usual) {
         ListFormat::Table => table(&mut out, work, terminal.width, terminal.paint)?,

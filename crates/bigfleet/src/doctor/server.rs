@@ -3,6 +3,7 @@
 use bigfleet_net::Clock;
 use bigfleet_view::API_VERSION;
 use bigfleet_view::v1::Version;
+use std::fmt::Write as _;
 
 use super::{Finding, truth};
 use crate::context::Target;
@@ -40,7 +41,7 @@ pub(super) async fn check(target: &Target) -> Vec<Finding> {
     let after = shard.clock().now_unix_nanos();
     let mut findings = vec![answers(&version), versions(&version), clocks(&version, before, after)];
     findings.push(record(&version));
-    findings.extend(truth::check(&shard).await);
+    findings.extend(truth::check(&shard, version.simulated).await);
     findings
 }
 
@@ -51,7 +52,9 @@ fn answers(version: &Version) -> Finding {
     }
     match version.role.as_str() {
         "" => says.push_str("; no roles: everybody who reaches it may do everything"),
-        role => says.push_str(&format!("; our role is {role}")),
+        role => {
+            let _ = write!(says, "; our role is {role}");
+        }
     }
     Finding::ok("server", says)
 }

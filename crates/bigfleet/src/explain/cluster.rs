@@ -1,5 +1,6 @@
 //! `bigfleet explain cluster`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use bigfleet_view::v1::{ClusterExplanation, ExplainClusterRequest, SupplyCell};
@@ -59,7 +60,9 @@ fn story(answer: &ClusterExplanation) -> Story {
     match cluster.reported_unix_nanos {
         0 => session
             .push_str("; it has not reported in this life of the shard, so nothing is reclaimed from it"),
-        time => session.push_str(&format!("; last report {} ago", span(now.saturating_sub(time)))),
+        time => {
+            let _ = write!(session, "; last report {} ago", span(now.saturating_sub(time)));
+        }
     }
     story.say_toned("session", session, if lane.connected { Tone::Plain } else { Tone::Bad });
     if let Some(held) = &cluster.held {

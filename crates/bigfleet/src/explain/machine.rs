@@ -1,5 +1,6 @@
 //! `bigfleet explain machine`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use bigfleet_proto::v1alpha1::MachineState;
@@ -83,7 +84,7 @@ fn heading(machine: &Machine) -> String {
         state(machine.state)
     );
     if !machine.cluster.is_empty() {
-        text.push_str(&format!(" for {}", machine.cluster));
+        let _ = write!(text, " for {}", machine.cluster);
     }
     format!("{text}  {}", hourly(machine.usd_per_hour))
 }
@@ -157,14 +158,15 @@ fn next(answer: &MachineExplanation, machine: &Machine, now: i64) -> String {
     if let Some(under_way) = &machine.under_way {
         let mut text = format!("{} is under way: {}", kind(under_way.kind), under_way.step.replace('_', " "));
         if under_way.tries > 1 {
-            text.push_str(&format!(", {}", count(under_way.tries.into(), "try")));
+            let _ = write!(text, ", {}", count(under_way.tries.into(), "try"));
         }
         if under_way.until_unix_nanos > now {
-            text.push_str(&format!(
+            let _ = write!(
+                text,
                 ", its grace ends at {} ({} left)",
                 clock_time(under_way.until_unix_nanos, now),
                 span(under_way.until_unix_nanos - now)
-            ));
+            );
         }
         return text;
     }

@@ -1,5 +1,6 @@
 //! `bigfleet explain need`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use bigfleet_proto::v1alpha1::CapacityNeed;
@@ -158,14 +159,14 @@ fn domain_noun(need: &Need, spec: &CapacityNeed) -> String {
 fn wants(spec: &CapacityNeed) -> String {
     let mut text = amounts(&spec.aggregate_resources);
     if !spec.min_unit.is_empty() {
-        text.push_str(&format!(", each machine at least {}", amounts(&spec.min_unit)));
+        let _ = write!(text, ", each machine at least {}", amounts(&spec.min_unit));
     }
-    text.push_str(&format!("; priority {}", signed(spec.priority.into())));
+    let _ = write!(text, "; priority {}", signed(spec.priority.into()));
     for rule in &spec.requirements {
-        text.push_str(&format!("; {}", requirement(rule)));
+        let _ = write!(text, "; {}", requirement(rule));
     }
     for spread in &spec.spread {
-        text.push_str(&format!("; spread over {} within {}", spread.topology_key, spread.max_skew));
+        let _ = write!(text, "; spread over {} within {}", spread.topology_key, spread.max_skew);
     }
     text
 }
@@ -247,10 +248,10 @@ fn considered(funnel: &Funnel) -> String {
             "other_domain" => "lie in another domain".into(),
             other => other.replace('_', " "),
         };
-        text.push_str(&format!("; {} {rule}", thousands(removed.machines)));
+        let _ = write!(text, "; {} {rule}", thousands(removed.machines));
     }
     if funnel.its_own > 0 {
-        text.push_str(&format!("; {} are its own", thousands(funnel.its_own)));
+        let _ = write!(text, "; {} are its own", thousands(funnel.its_own));
     }
     text
 }

@@ -7,6 +7,11 @@ use anyhow::bail;
 use crate::output::{Cell, Head};
 use crate::suggest::did_you_mean;
 
+/// What a column shows of a thing at a time.
+type CellOf<T> = Box<dyn Fn(&T, i64) -> Cell>;
+/// What a column of numbers is sorted by.
+type KeyOf<T> = Box<dyn Fn(&T) -> f64>;
+
 /// One column of a list of `T`.
 pub(super) struct Column<T> {
     /// What people type; the title is the same in capitals.
@@ -14,8 +19,8 @@ pub(super) struct Column<T> {
     wide: bool,
     right: bool,
     shrinks: bool,
-    cell: Box<dyn Fn(&T, i64) -> Cell>,
-    key: Option<Box<dyn Fn(&T) -> f64>>,
+    cell: CellOf<T>,
+    key: Option<KeyOf<T>>,
 }
 
 impl<T> Column<T> {

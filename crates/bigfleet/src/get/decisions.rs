@@ -1,6 +1,7 @@
 //! `bigfleet get decisions`.
 
-use bigfleet_view::v1::{Decision, Fate, ListDecisionsRequest, Moment};
+use bigfleet_view::v1::moment::Moment::{Cycle, UnixNanos};
+use bigfleet_view::v1::{Decision, ListDecisionsRequest, Moment};
 
 use super::column::Column;
 use super::listing::{ListArgs, Listing, Pages, pages};
@@ -47,9 +48,12 @@ pub(crate) struct Args {
     pub(super) list: ListArgs,
 }
 
-fn became(decision: &Decision) -> Cell {
-    let tone = if decision.fate() == Fate::Begun { Tone::Plain } else { Tone::Warn };
-    Cell::toned(fate(decision.fate), tone)
+/// The reason, or what withheld it: that matters more.
+fn why(decision: &Decision) -> Cell {
+    if sentence::withheld(decision) {
+        return Cell::toned(format!("withheld: {}", fate(decision.fate)), Tone::Warn);
+    }
+    sentence::why(decision).into()
 }
 
 impl Listing for Args {
@@ -81,8 +85,8 @@ impl Listing for Args {
                 |decision: &Decision| decision.usd_per_hour,
                 |decision, _| hourly(decision.usd_per_hour),
             ),
-            Column::new("fate", |decision: &Decision, _| became(decision)),
-            Column::new("why", |decision: &Decision, _| sentence::why(decision)).shrinks(),
+            Column::new("why", |decision: &Decision, _| why(decision)).shrinks(),
+            Column::new("fate", |decision: &Decision, _| fate(decision.fate)).wide(),
             Column::new("type", |decision: &Decision, _| decision.instance_type.clone()).wide(),
             Column::new("capacity", |decision: &Decision, _| capacity_type(decision.capacity_type)).wide(),
             Column::number(
@@ -122,7 +126,6 @@ impl Listing for Args {
             from_record: self.all || self.since.is_some() || self.until.is_some(),
             ..ListDecisionsRequest::default()
         };
-        use bigfleet_view::v1::moment::Moment::{Cycle, UnixNanos};
         match self.since.as_ref().and_then(|at| at.moment(now).moment) {
             Some(Cycle(cycle)) => request.from_cycle = cycle,
             Some(UnixNanos(time)) => request.from_unix_nanos = time,

@@ -49,7 +49,7 @@ impl ListArgs {
     pub(super) fn format(&self, terminal: &Terminal) -> ListFormat {
         match self.output {
             Some(format) => format,
-            None if self.json || !terminal.is_terminal => ListFormat::Json,
+            None if self.json || !terminal.interactive => ListFormat::Json,
             None => ListFormat::Table,
         }
     }

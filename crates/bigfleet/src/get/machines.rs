@@ -1,6 +1,7 @@
 //! `bigfleet get machines`.
 
 use bigfleet_view::v1::{Detail, ListMachinesRequest, Machine, MachineFilter, Moment};
+use std::fmt::Write as _;
 
 use super::column::Column;
 use super::listing::{ListArgs, Listing, Pages, pages};
@@ -87,10 +88,10 @@ fn note(machine: &Machine, now: i64) -> Cell {
     let Some(under_way) = &machine.under_way else { return machine.last_error.clone().into() };
     let mut text = format!("{} {}", kind(under_way.kind), under_way.step.replace('_', " "));
     if under_way.tries > 1 {
-        text.push_str(&format!(", try {}", under_way.tries));
+        let _ = write!(text, ", try {}", under_way.tries);
     }
     if under_way.until_unix_nanos > now {
-        text.push_str(&format!(", {} left", crate::words::short_span(under_way.until_unix_nanos - now)));
+        let _ = write!(text, ", {} left", crate::words::short_span(under_way.until_unix_nanos - now));
     }
     Cell::toned(text, Tone::Warn)
 }

@@ -1,6 +1,7 @@
 //! Getting a list, once or again and again.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::process::ExitCode;
@@ -65,13 +66,13 @@ impl<L: Listing> Getter<'_, L> {
             tick.map_err(|status| self.shard.trouble(&status))?;
             let table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
             let mut out = stdout();
-            if !table {
-                // Into a pipe: what is new or has changed.
-                self.print(&mut out, |item| changed::<L>(&mut seen, item), L::newest_first()).await?;
-            } else {
+            if table {
                 let mut screen = Vec::new();
                 let aside = self.print(&mut screen, |_| true, false).await?;
                 self.draw(&mut out, &screen, &aside.text(L::NOUN))?;
+            } else {
+                // Into a pipe: what is new or has changed.
+                self.print(&mut out, |item| changed::<L>(&mut seen, item), L::newest_first()).await?;
             }
             out.flush()?;
         }
@@ -82,7 +83,7 @@ impl<L: Listing> Getter<'_, L> {
     /// Over what was there, or below it if this is no terminal.
     fn draw(&self, out: &mut impl Write, screen: &[u8], aside: &str) -> std::io::Result<()> {
         let text = String::from_utf8_lossy(screen);
-        if !self.terminal.is_terminal {
+        if !self.terminal.interactive {
             return writeln!(out, "{text}{aside}\n");
         }
         let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
@@ -169,13 +170,13 @@ impl Aside {
         if cycle > 0 {
             let time = clock_time(cycle_unix_nanos, now_unix_nanos);
             let record = if from_record { ", from the record" } else { "" };
-            text.push_str(&format!(", cycle {cycle} at {time}{record}"));
+            let _ = write!(text, ", cycle {cycle} at {time}{record}");
         }
         if simulated {
             text.push_str(", SIMULATED");
         }
         if !self.left_out.is_empty() {
-            text.push_str(&format!("; no room for {} (-o wide)", self.left_out.join(", ").to_lowercase()));
+            let _ = write!(text, "; no room for {} (-o wide)", self.left_out.join(", ").to_lowercase());
         }
         text
     }

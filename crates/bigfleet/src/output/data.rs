@@ -68,15 +68,15 @@ impl Part<'_> {
                 || found.iter().filter(|(number, _)| *number == field.number).map(|(_, value)| *value);
             match field.form {
                 Form::Many => {
-                    map.serialize_entry(&field.name, &Many { field, values: values().collect() })?
+                    map.serialize_entry(&field.name, &Many { field, values: values().collect() })?;
                 }
                 Form::Map => {
-                    map.serialize_entry(&field.name, &Pairs { field, values: values().collect() })?
+                    map.serialize_entry(&field.name, &Pairs { field, values: values().collect() })?;
                 }
                 Form::Choice if values().next().is_none() => {}
                 Form::One | Form::Optional | Form::Choice => {
                     // The last one counts, as everywhere in this encoding.
-                    map.serialize_entry(&field.name, &One { field, value: values().last() })?;
+                    map.serialize_entry(&field.name, &One { field, value: values().next_back() })?;
                 }
             }
         }

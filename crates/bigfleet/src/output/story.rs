@@ -6,6 +6,7 @@
 //!               here
 //! ```
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
@@ -86,7 +87,7 @@ impl Story {
             for (column, text) in row.iter().enumerate() {
                 let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
                 let (before, after) = if right.contains(&column) { (&*blanks, "") } else { ("", &*blanks) };
-                line.push_str(&format!("{before}{text}{after}  "));
+                let _ = write!(line, "{before}{text}{after}  ");
             }
             line.trim_end().to_owned()
         };
@@ -142,11 +143,12 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         let mut line = String::new();
         for word in paragraph.split(' ') {
             if !line.is_empty() && line.width() + 1 + word.width() > width {
-                lines.push(std::mem::take(&mut line));
+                lines.push(std::mem::take(&mut line).trim_end().to_owned());
             }
             if !line.is_empty() {
                 line.push(' ');
             }
+            // Two blanks are a pause in the middle of a line, and nothing at its beginning.
             line.push_str(word);
         }
         lines.push(line);
@@ -157,6 +159,12 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_at_the_end_of_a_line_is_dropped() {
+        assert_eq!(wrap("one two.  (three)", 9), ["one two.", "(three)"]);
+        assert_eq!(wrap("one  two", 9), ["one  two"]);
+    }
 
     #[test]
     fn paragraphs_hang_behind_their_label() {

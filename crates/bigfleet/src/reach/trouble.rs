@@ -171,15 +171,22 @@ impl Trouble {
                 "check the address; `bigfleet context show` says where it comes from",
             );
         }
-        // Somebody was there and hung up on what we said first.
+        // Somebody was there and hung up on what we said first. A refusal of our certificate may look like this too: the
+        // alert that says so can be lost when the connection goes.
         let hung_up =
             ["h2 protocol error", "http2 error", "frame with invalid size", "closed", "broken pipe", "reset"];
-        if target.tls.is_none() && hung_up.iter().any(|part| has(part)) {
-            return Self::new(
-                Kind::Tls,
-                format!("{server} hung up on plain text: {}", last(&causes)),
-                "it may want TLS: give --tls-cert, --tls-key and --tls-ca, or a context that has them",
-            );
+        if hung_up.iter().any(|part| has(part)) {
+            let hint = match &target.tls {
+                None => {
+                    "it may want TLS: give --tls-cert, --tls-key and --tls-ca, or a context that has them"
+                        .into()
+                }
+                Some(files) => format!(
+                    "perhaps it does not accept our certificate {}; `bigfleet doctor` checks it",
+                    files.cert.display()
+                ),
+            };
+            return Self::new(Kind::Tls, format!("{server} hung up: {}", last(&causes)), hint);
         }
         let kind = if status.code() == Code::Internal || status.code() == Code::Unknown {
             Kind::Server

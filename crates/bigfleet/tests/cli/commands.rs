@@ -97,6 +97,7 @@ fn a_doctor_compares_real_clocks() {
     let server = Server::with(Manner { version, ..Manner::default() }, None);
     let said = User::new().run(&["doctor", "-o", "text", "--server", &server.url]);
     assert!(said.out.contains("PROBLEM: the server's clock differs from ours by"), "{}", said.out);
+    assert!(said.out.contains("is this a monthly figure?"), "{}", said.out);
 }
 
 #[test]

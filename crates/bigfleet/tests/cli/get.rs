@@ -2,6 +2,7 @@
 
 use crate::fake::{Manner, Server};
 use crate::run::User;
+use std::fmt::Write as _;
 
 const THINGS: [&str; 8] =
     ["needs", "machines", "clusters", "decisions", "offers", "providers", "sessions", "shortfalls"];
@@ -25,7 +26,7 @@ fn every_list_wide_names_and_yaml() {
     for thing in THINGS {
         for format in ["wide", "name"] {
             let said = user.run_wide(80, &["get", thing, "-o", format, "--server", &server.url]);
-            text.push_str(&format!("== {thing} -o {format}\n{}", said.fine()));
+            let _ = write!(text, "== {thing} -o {format}\n{}", said.fine());
         }
     }
     text.push_str("== needs -o yaml\n");
