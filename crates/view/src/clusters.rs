@@ -18,8 +18,8 @@ use crate::shards::Shards;
 use crate::snapshot::{Snapshot, Walk, as_of};
 use crate::v1;
 
-/// Clusters on one page.
-const PAGE: usize = 200;
+/// Clusters on one page: each is added up machine by machine.
+const PAGE: usize = 25;
 
 /// Needs that are short, by cluster: (unmet, short at all).
 pub(crate) type ShortCounts = BTreeMap<Arc<str>, (u32, u32)>;

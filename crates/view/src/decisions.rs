@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::tape::Reader;
 use bigfleet_record::{Decided, Recorded};
-use bigfleet_shard::{CycleRecord, Fate, Shard};
+use bigfleet_shard::{CycleRecord, Fate, Ordered};
 use tonic::Status;
 
 use crate::convert::{fate, kind, kind_from, why};
@@ -106,11 +106,9 @@ pub(crate) fn machines_in(decisions: &[v1::Decision]) -> Vec<Box<str>> {
     names.into_iter().map(Into::into).collect()
 }
 
-/// Those decisions of the cycles at hand that were withheld by the last of them.
-pub(crate) fn withheld(shard: &Shard) -> Vec<(At, Decided)> {
-    let Some(last) = shard.recent().next_back() else { return Vec::new() };
-    let held = last.actions.iter().filter(|ordered| ordered.fate != Fate::Begun);
-    held.map(|ordered| (At::from(&**last), Decided::from(ordered))).collect()
+/// What a cycle decided and the rails withheld.
+pub(crate) fn withheld(record: &CycleRecord) -> impl Iterator<Item = &Ordered> {
+    record.actions.iter().filter(|ordered| ordered.fate != Fate::Begun)
 }
 
 /// Which decisions somebody asks for.

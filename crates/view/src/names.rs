@@ -59,26 +59,19 @@ pub(crate) fn find_need(fleet: &Fleet, text: &str) -> Result<NeedKey, Status> {
             "no need is named; give its id, as `bigfleet get needs` shows it",
         ));
     }
-    let lower = text.to_ascii_lowercase();
+    let beginning = Beginning::of(text);
     let mut found: Vec<NeedKey> = Vec::new();
-    let mut near = Near::to(text);
     for demand in fleet.needs() {
-        let key = demand.need.key();
-        let id = long_id(&key);
-        if id.starts_with(&lower) || named_in_cluster(&key, &id, text) {
-            found.push(key);
-        } else {
-            near.consider(&id[..SHORT]);
-            if !key.group.is_empty() {
-                near.consider(&format!("{}/{}", key.cluster, spoken(&key.group)));
-            }
+        let need = &demand.need;
+        let id = hash(&[&need.cluster, need.profile.fingerprint(), &need.group]);
+        if beginning.is_some_and(|beginning| beginning.is_of(id))
+            || named_in_cluster(&need.cluster, &need.group, id, text)
+        {
+            found.push(need.key());
         }
     }
     match &found[..] {
-        [] => {
-            fleet.clusters().for_each(|cluster| near.consider(cluster));
-            Err(near.not_found("need"))
-        }
+        [] => Err(near_needs(fleet, text).not_found("need")),
         [_] => Ok(found.swap_remove(0)),
         several => Err(ambiguous(
             "need",
@@ -88,19 +81,56 @@ pub(crate) fn find_need(fleet: &Fleet, text: &str) -> Result<NeedKey, Status> {
     }
 }
 
+/// The first digits of an id.
+#[derive(Clone, Copy)]
+struct Beginning {
+    digits: u64,
+    /// How far an id must be shifted to leave as many.
+    shift: u32,
+}
+
+impl Beginning {
+    fn of(text: &str) -> Option<Self> {
+        let is_beginning =
+            (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let digits = u64::from_str_radix(text, 16).ok().filter(|_| is_beginning)?;
+        Some(Self { digits, shift: 64 - 4 * text.len() as u32 })
+    }
+
+    fn is_of(self, id: u64) -> bool {
+        id >> self.shift == self.digits
+    }
+}
+
+/// What comes near a need that is not there.
+fn near_needs(fleet: &Fleet, text: &str) -> Near {
+    let mut near = Near::to(text);
+    for demand in fleet.needs() {
+        let key = demand.need.key();
+        near.consider(&short_id(&key));
+        if !key.group.is_empty() {
+            near.consider(&format!("{}/{}", key.cluster, spoken(&key.group)));
+        }
+    }
+    for cluster in fleet.clusters() {
+        near.consider(cluster);
+    }
+    near
+}
+
 /// A group as people type it: what separates its parts cannot be typed.
 fn spoken(group: &str) -> String {
     group.replace('\0', "/")
 }
 
 /// Whether a text is the need's cluster and then its id's beginning or its gang, or the cluster alone.
-fn named_in_cluster(key: &NeedKey, id: &str, text: &str) -> bool {
-    let Some(rest) = text.strip_prefix(&*key.cluster) else { return false };
+fn named_in_cluster(cluster: &str, group: &str, id: u64, text: &str) -> bool {
+    let Some(rest) = text.strip_prefix(cluster) else { return false };
     if rest.is_empty() {
         return true;
     }
     let Some(rest) = rest.strip_prefix('/').filter(|rest| !rest.is_empty()) else { return false };
-    id.starts_with(&rest.to_ascii_lowercase()) || *key.group == *rest || spoken(&key.group) == rest
+    Beginning::of(rest).is_some_and(|beginning| beginning.is_of(id)) || group == rest || spoken(group) == rest
 }
 
 /// The cluster somebody means.

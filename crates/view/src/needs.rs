@@ -19,7 +19,7 @@ use crate::snapshot::{Snapshot, blocking};
 use crate::v1;
 
 /// Needs on one page.
-const PAGE: usize = 500;
+const PAGE: usize = 200;
 
 /// A need on its way to a message: what only the shard knows is still missing.
 pub(crate) struct NeedRow {

@@ -97,7 +97,7 @@ impl<S: Shards> View<S> {
         Ok(v1::PlanAnswer {
             as_of: Some(as_of),
             actions,
-            totals: totals(indexes.iter().map(|index| &all[*index])),
+            totals: totals(indexes.iter().map(|index| (all[*index].kind, all[*index].fate))),
             usd_per_hour_before: spend,
             usd_per_hour_after: spend + moved,
             unmet_before,

@@ -1,13 +1,12 @@
 //! The rails and what they hold back now; what the next cycle's actions would meet; and what everything costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind, Decision};
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::MachineState;
-use bigfleet_record::Decided;
-use bigfleet_shard::{Bill, Care, Cluster, Fate, Shard};
+use bigfleet_shard::{Bill, Care, Cluster, Fate, Ordered, Shard};
 use tonic::Status;
 
 use crate::clusters::{held_rollup, provider};
@@ -40,11 +39,11 @@ fn most_reclaims(fraction: f64, configured: usize) -> u32 {
     ((fraction * configured as f64).floor() as u32).max(1)
 }
 
-/// Adds up decisions by kind and fate.
-pub(crate) fn totals<'a>(decided: impl Iterator<Item = &'a Decided>) -> Vec<v1::FateCount> {
+/// Adds up actions by kind and fate.
+pub(crate) fn totals(actions: impl Iterator<Item = (ActionKind, Fate)>) -> Vec<v1::FateCount> {
     let mut counts: BTreeMap<(ActionKind, Fate), u32> = BTreeMap::new();
-    for one in decided {
-        *counts.entry((one.kind, one.fate)).or_default() += 1;
+    for one in actions {
+        *counts.entry(one).or_default() += 1;
     }
     let count = |((k, f), actions)| v1::FateCount { kind: kind(k).into(), fate: fate(f).into(), actions };
     counts.into_iter().map(count).collect()
@@ -150,8 +149,20 @@ impl Rehearsal<'_> {
 impl<S: Shards> View<S> {
     pub(crate) async fn rails(&self) -> Result<v1::Rails, Status> {
         let simulated = self.about.simulated;
-        let mut rails = self.shards.inspect(move |shard, now| look(shard, now, simulated)).await?;
-        rails.withheld_actions = self.described(std::mem::take(&mut rails.withheld_actions)).await?;
+        // A cycle may have withheld as much as there is: it is read through elsewhere, not on the shard's thread.
+        let last = self.shards.inspect(|shard, _| shard.recent().next_back().cloned()).await?;
+        let held: Vec<&Ordered> = last.iter().flat_map(|record| decisions::withheld(record)).collect();
+        let capped: BTreeSet<Arc<str>> = held
+            .iter()
+            .filter(|ordered| ordered.fate == Fate::Capped)
+            .filter_map(|ordered| ordered.action.cluster.clone())
+            .collect();
+        let mut rails = self.shards.inspect(move |shard, now| look(shard, now, simulated, &capped)).await?;
+        rails.withheld = totals(held.iter().map(|ordered| (ordered.action.kind, ordered.fate)));
+        let told = last.iter().flat_map(|record| {
+            decisions::withheld(record).take(TOLD).map(|ordered| message((&**record).into(), &ordered.into()))
+        });
+        rails.withheld_actions = self.described(told.collect()).await?;
         Ok(rails)
     }
 
@@ -170,14 +181,11 @@ impl<S: Shards> View<S> {
     }
 }
 
-fn look(shard: &Shard, now: i64, simulated: bool) -> v1::Rails {
+fn look(shard: &Shard, now: i64, simulated: bool, capped: &BTreeSet<Arc<str>>) -> v1::Rails {
     let config = shard.config();
-    let withheld = decisions::withheld(shard);
-    let waits = |name: &str| {
-        let capped = |(_, d): &&(_, Decided)| d.fate == Fate::Capped && d.cluster.as_deref() == Some(name);
-        withheld.iter().any(|entry| capped(&entry))
-    };
-    let caps = shard.clusters().iter().map(|(name, cluster)| reclaim_cap(shard, name, cluster, now));
+    let since = now - config.rails.reclaim_window;
+    let reclaimed = |cluster: &Cluster| cluster.reclaims.iter().any(|(at, _)| *at > since);
+    let caps = shard.clusters().iter().filter(|(name, cluster)| reclaimed(cluster) || capped.contains(*name));
     let providers = (0..shard.providers().len()).map(|index| provider(shard, index, now));
     v1::Rails {
         as_of: Some(as_of(shard, now, simulated)),
@@ -187,7 +195,7 @@ fn look(shard: &Shard, now: i64, simulated: bool) -> v1::Rails {
         dry_run: config.rails.dry_run,
         max_moves: config.limits.flights as u64,
         moves: shard.queues().calling as u64,
-        caps: caps.filter(|cap| cap.used > 0 || waits(&cap.cluster)).collect(),
+        caps: caps.map(|(name, cluster)| reclaim_cap(shard, name, cluster, now)).collect(),
         pauses: shard.pauses().iter().map(|(number, p)| pause(*number, p)).collect(),
         held_rollups: shard.clusters().iter().filter_map(|(name, c)| held_rollup(shard, name, c)).collect(),
         providers: providers
@@ -199,8 +207,8 @@ fn look(shard: &Shard, now: i64, simulated: bool) -> v1::Rails {
             .filter(|(_, cluster)| !cluster.has_reported())
             .map(|(name, _)| name.to_string())
             .collect(),
-        withheld: totals(withheld.iter().map(|(_, decided)| decided)),
-        withheld_actions: withheld.iter().take(TOLD).map(|(at, decided)| message(*at, decided)).collect(),
+        withheld: Vec::new(),
+        withheld_actions: Vec::new(),
         demand_drop: config.guard.demand_drop,
         supply_drop: config.guard.supply_drop,
         confirmations: config.guard.confirmations,

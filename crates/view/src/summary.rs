@@ -98,7 +98,6 @@ fn summarise(shard: &Shard, now: i64, simulated: bool) -> v1::Summary {
         needs: shard.engine().need_count() as u32,
         pauses: shard.pauses().len() as u32,
         dry_run: shard.config().rails.dry_run,
-        withheld: totals(decisions::withheld(shard).iter().map(|(_, decided)| decided)),
         moves: shard.queues().calling as u32,
         providers: (0..shard.providers().len()).map(|at| clusters::provider_brief(shard, at, now)).collect(),
         ..v1::Summary::default()
@@ -127,6 +126,8 @@ impl<S: Shards> View<S> {
             (None, Some((_, verdicts))) => verdicts,
             (None, None) => return Err(Status::internal("a summary without verdicts")),
         };
+        let held = recent.last().into_iter().flat_map(|record| decisions::withheld(record));
+        summary.withheld = totals(held.map(|ordered| (ordered.action.kind, ordered.fate)));
         summary.lanes.iter_mut().for_each(|lane| mark_short(lane, &verdicts.counts));
         (summary.unmet, summary.short) =
             verdicts.counts.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));

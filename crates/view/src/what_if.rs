@@ -63,7 +63,7 @@ impl Side {
             usd_per_hour: bill.usd_per_hour,
             unmet: shorts.iter().filter(|short| is_unmet(short)).count() as u32,
             short: shorts.len() as u32,
-            actions: totals(self.decided.iter().map(|(_, one)| one)),
+            actions: totals(self.decided.iter().map(|(_, one)| (one.kind, one.fate))),
             spot_share: if bill.bound == 0 { 0.0 } else { bill.spot as f64 / bill.bound as f64 },
             interruptions_per_hour: bill.interruptions_per_hour,
             cycles: self.cycles,
