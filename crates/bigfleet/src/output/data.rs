@@ -62,10 +62,17 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        let found: Vec<(u32, Value<'_>)> = fields(self.bytes).collect();
+        let mut found: Vec<(u32, Value<'_>)> = fields(self.bytes).collect();
+        // As our encoder writes them; a stable sort of what is sorted costs one look.
+        found.sort_by_key(|(number, _)| *number);
         for field in SCHEMA.fields(self.shape) {
-            let values =
-                || found.iter().filter(|(number, _)| *number == field.number).map(|(_, value)| *value);
+            let start = found.partition_point(|(number, _)| *number < field.number);
+            let values = || {
+                found[start..]
+                    .iter()
+                    .take_while(|(number, _)| *number == field.number)
+                    .map(|(_, value)| *value)
+            };
             match field.form {
                 Form::Many => {
                     map.serialize_entry(&field.name, &Many { field, values: values().collect() })?;
@@ -76,7 +83,7 @@ impl Part<'_> {
                 Form::Choice if values().next().is_none() => {}
                 Form::One | Form::Optional | Form::Choice => {
                     // The last one counts, as everywhere in this encoding.
-                    map.serialize_entry(&field.name, &One { field, value: values().next_back() })?;
+                    map.serialize_entry(&field.name, &One { field, value: values().last() })?;
                 }
             }
         }
