@@ -30,7 +30,7 @@ use crate::snapshot::{Walk, blocking};
 use crate::v1;
 
 /// Machines looked at to count what would do, over all needs.
-const LOOKED_AT: usize = 50_000_000;
+const LOOKED_AT: usize = 5_000_000;
 /// Candidate domains told for a gang.
 const CANDIDATES: usize = 20;
 /// Needs whose remaining facts are taken from the shard at once.

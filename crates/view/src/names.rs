@@ -32,9 +32,14 @@ pub fn short_id(key: &NeedKey) -> String {
 /// FNV-1a over the parts, each ended by a byte that UTF-8 never has, then mixed so that the first digits are as good as
 /// the last. Ids are written down by people: this must never change.
 fn hash(parts: &[&str]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
-    let mut hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut take = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    for part in parts {
+        for byte in part.as_bytes() {
+            take(*byte);
+        }
+        take(0xff);
+    }
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

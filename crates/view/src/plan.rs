@@ -1,5 +1,7 @@
 //! What the next cycle would do if it ran now: decided on a fork, with what the rails would make of it.
 
+use std::collections::BTreeMap;
+
 use bigfleet_engine::{ActionKind, Decision, Fleet};
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::Decided;
@@ -17,6 +19,9 @@ use crate::v1;
 
 /// Actions told if nobody says how many.
 const TOLD: u32 = 1000;
+
+/// Actions of each kind told with rule and runner-up, as in the record: each takes a look at the whole fleet.
+const EXPLAINED_PER_KIND: usize = 8;
 
 /// Gangs that make no progress, as the next cycle will find them.
 fn stuck(shard: &Shard) -> Vec<(NeedKey, Stuck)> {
@@ -86,7 +91,13 @@ impl<S: Shards> View<S> {
         let indexes: Vec<usize> = (0..all.len()).filter(|at| wanted(&all[*at])).collect();
         let told: Vec<usize> = indexes.iter().copied().take(limit).collect();
         let explained = blocking(move || {
-            let why = |at: &usize| fleet.explain_action(&decision.actions[*at], &options);
+            let mut explained: BTreeMap<ActionKind, usize> = BTreeMap::new();
+            let mut why = |at: &usize| {
+                let action = &decision.actions[*at];
+                let count = explained.entry(action.kind).or_default();
+                *count += 1;
+                (*count <= EXPLAINED_PER_KIND).then(|| fleet.explain_action(action, &options)).flatten()
+            };
             Ok(told.iter().map(|at| (*at, why(at))).collect::<Vec<_>>())
         })
         .await?;

@@ -81,7 +81,8 @@ impl<S: Shards> View<S> {
         .await?;
         let Answer { row, need, mut message, own, cheapest } = answer;
         let decided_as = row.decided_as.clone();
-        if need.profile.same().is_some() {
+        // A gang that is served has its domain; looking at all of them is for one that is not.
+        if need.profile.same().is_some() && !row.message.satisfied {
             message.domains = self.domains(snapshot.past.as_ref(), &need, &own).await?;
         }
         message.need = self.fill(&snapshot, vec![row]).await?.pop();
