@@ -5,6 +5,8 @@
 //! roll-ups of an operator) change the size. What is reported covers the time after the fleet was built up; that
 //! machines were bound and needs met is asserted, so that no figure is of an idle shard.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark lives in real time")]
+
 #[path = "load/histogram.rs"]
 mod histogram;
 #[path = "load/operators.rs"]

@@ -67,6 +67,7 @@ impl Drop for Operator {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "an operator over a real socket lives in real time")]
 async fn live(
     shard: String,
     cluster: String,
@@ -81,6 +82,7 @@ async fn live(
 }
 
 /// One connection, until it ends.
+#[expect(clippy::disallowed_methods, reason = "an operator over a real socket lives in real time")]
 async fn session(
     shard: &str,
     cluster: &str,
@@ -145,8 +147,10 @@ fn hear(payload: Hears, heard: &mut Heard) -> Vec<Says> {
             for node in &order.nodes {
                 heard.reclaims.push((node.clone(), order.preemptor_priority));
             }
-            let ack =
-                ReclaimAck { instruction_id: order.instruction_id, nodes_started: order.nodes.len() as i32 };
+            let ack = ReclaimAck {
+                instruction_id: order.instruction_id,
+                nodes_started: i32::try_from(order.nodes.len()).unwrap_or(i32::MAX),
+            };
             // Begun, and done.
             vec![Says::ReclaimAck(ack.clone()), Says::ReclaimAck(ack)]
         }
