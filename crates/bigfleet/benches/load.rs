@@ -12,6 +12,7 @@ mod histogram;
 #[path = "load/operators.rs"]
 mod operators;
 #[path = "../tests/support/process.rs"]
+#[allow(dead_code, reason = "shared with tests, which use more of it")]
 mod process;
 
 use std::time::Duration;

@@ -150,8 +150,8 @@ mod tests {
         Config::parse(text, "/home/me/config.toml".as_ref()).unwrap()
     }
 
-    fn up() -> Option<(Up, PathBuf)> {
-        Some((Up { server: "http://127.0.0.1:7781".into(), ..Up::default() }, "/run/up.json".into()))
+    fn up() -> (Up, PathBuf) {
+        (Up { server: "http://127.0.0.1:7781".into(), ..Up::default() }, "/run/up.json".into())
     }
 
     fn reach(server: Option<&str>, context: Option<&str>) -> Reach {
@@ -172,24 +172,24 @@ mod tests {
             (own("http://127.0.0.1:7780"), false, Source::Default)
         );
         assert_eq!(
-            ask(reach(None, None), &none, up()),
+            ask(reach(None, None), &none, Some(up())),
             (own("http://127.0.0.1:7781"), false, Source::Up("/run/up.json".into()))
         );
         assert_eq!(
-            ask(reach(None, None), &config, up()),
+            ask(reach(None, None), &config, Some(up())),
             (own("https://prod.example:7780"), true, Source::Context("prod".into()))
         );
         assert_eq!(
-            ask(reach(None, Some("lab")), &config, up()),
+            ask(reach(None, Some("lab")), &config, Some(up())),
             (own("http://lab.example:7780"), false, Source::Context("lab".into()))
         );
         assert_eq!(
-            ask(reach(Some("host:1"), None), &config, up()),
+            ask(reach(Some("host:1"), None), &config, Some(up())),
             (own("http://host:1"), false, Source::Flag),
             "without the current context's certificates"
         );
         assert_eq!(
-            ask(reach(Some("host:1"), Some("prod")), &config, up()),
+            ask(reach(Some("host:1"), Some("prod")), &config, Some(up())),
             (own("https://host:1"), true, Source::Flag),
             "the context's certificates for another address, as asked"
         );

@@ -200,7 +200,7 @@ impl Demand {
                 min_unit: [("cpu".to_owned(), "1".to_owned()), ("memory".to_owned(), "1Gi".to_owned())]
                     .into(),
                 // Every row is a profile of its own.
-                priority: [100, 1_000, 100_000][demand.draw(3) as usize] + row as i32,
+                priority: [100, 1_000, 100_000][demand.draw(3) as usize] + i32::try_from(row).unwrap_or(0),
                 interruption_penalty_bucket: 1 + demand.draw(8) as i32,
                 reclamation_penalty_bucket: 1 + demand.draw(4) as i32,
                 ..CapacityNeed::default()
