@@ -1,0 +1,222 @@
+//! The story's explanations and plans.
+
+use bigfleet_view::v1::*;
+
+use super::*;
+
+pub(crate) fn short_need() -> NeedExplanation {
+    let removed =
+        |code: &str, detail: &str, machines| Removed { code: code.into(), detail: detail.into(), machines };
+    NeedExplanation {
+        as_of: Some(as_of()),
+        need: Some(gang_need()),
+        funnel: Some(Funnel {
+            considered: 141,
+            removed: vec![
+                removed("dead", "", 1),
+                removed("requirement", "node.kubernetes.io/instance-type In (a3-high)", 112),
+                removed("other_domain", "", 12),
+            ],
+            its_own: 12,
+            holders: vec![
+                Holder {
+                    need: Some(ranker()),
+                    cluster: "serve".into(),
+                    state: MachineState::Configured.into(),
+                    priority: 900_000,
+                    machines: 4,
+                },
+                Holder { state: MachineState::Idle.into(), machines: 1, ..Holder::default() },
+            ],
+        }),
+        remedies: vec![
+            Remedy { change: Some(remedy::Change::Priority(900_001)), acquires: 0, preempts: 4 },
+            Remedy {
+                change: Some(remedy::Change::WithoutRequirement("topology.bigfleet/rack Same".into())),
+                acquires: 4,
+                preempts: 0,
+            },
+            Remedy {
+                change: Some(remedy::Change::Less(Amounts {
+                    amounts: map(&[("cpu", "1200"), ("nvidia.com/gpu", "96")]),
+                })),
+                acquires: 0,
+                preempts: 0,
+            },
+        ],
+        remedies_tried: true,
+        credited: (0..9).map(|number| format!("metal-1{number}")).collect(),
+        acquired: vec!["metal-20".into(), "metal-21".into(), "metal-22".into()],
+        domains: vec![
+            DomainCoverage {
+                domain: "rack-2".into(),
+                coverage_per_mille: 1000,
+                machines: 16,
+                reachable_machines: 12,
+                reachable_per_mille: 750,
+            },
+            DomainCoverage {
+                domain: "rack-1".into(),
+                coverage_per_mille: 500,
+                machines: 8,
+                reachable_machines: 8,
+                reachable_per_mille: 500,
+            },
+        ],
+        free: Some(FreeSupply {
+            idle: 1,
+            speculative: 0,
+            cheapest: "metal-30".into(),
+            cheapest_usd_per_hour: 2.4,
+            price_source: Some(PriceSource { provider: "metal".into(), heard_unix_nanos: NOW - 9 * SECOND }),
+        }),
+        decisions: vec![preempted()],
+        ..NeedExplanation::default()
+    }
+}
+
+pub(crate) fn covered_need() -> NeedExplanation {
+    NeedExplanation {
+        as_of: Some(as_of()),
+        need: Some(web_need()),
+        funnel: Some(Funnel { considered: 141, its_own: 9, ..Funnel::default() }),
+        credited: vec!["aws-0031".into()],
+        acquired: vec!["aws-0032".into()],
+        decisions: vec![bought()],
+        ..NeedExplanation::default()
+    }
+}
+
+pub(crate) fn bought_machine() -> MachineExplanation {
+    MachineExplanation {
+        as_of: Some(as_of()),
+        machine: Some(spot_machine()),
+        claimed_by: Some(web_need()),
+        bound_by: Some(bought()),
+        decisions: vec![bought()],
+        price_source: Some(PriceSource { provider: "aws".into(), heard_unix_nanos: NOW - 4 * SECOND }),
+        effective_usd_per_hour: 0.122_05,
+        ..MachineExplanation::default()
+    }
+}
+
+pub(crate) fn idle_machine() -> MachineExplanation {
+    MachineExplanation {
+        as_of: Some(as_of()),
+        machine: Some(idle()),
+        release_due_unix_nanos: NOW + 3 * MINUTE + 30 * SECOND,
+        hold_nanos: 5 * MINUTE,
+        price_source: Some(PriceSource { provider: "gcp".into(), heard_unix_nanos: NOW - 3 * MINUTE }),
+        effective_usd_per_hour: 0.38,
+        ..MachineExplanation::default()
+    }
+}
+
+fn score() -> VictimScore {
+    VictimScore {
+        preemptor_priority: 500_000,
+        victim_priority: 100,
+        gap: 499_900,
+        gap_part: 499.9,
+        drain_part: -0.12,
+        interruption_part: -0.5,
+        reclamation_part: 0.0,
+        total: 499.28,
+        interruption_penalty_usd: 0.5,
+        reclamation_penalty_usd: 0.0,
+        grace_secs: 120,
+    }
+}
+
+pub(crate) fn preempt_decision() -> DecisionExplanation {
+    DecisionExplanation {
+        as_of: Some(as_of()),
+        decision: Some(preempted()),
+        replayed: true,
+        need: Some(gang_need()),
+        machine: machines(false).into_iter().find(|machine| machine.id == "metal-07"),
+        score: Some(score()),
+        reasons: Some(Reasons { demand: true, tick: true, ..Reasons::default() }),
+    }
+}
+
+pub(crate) fn preemption() -> Preemption {
+    Preemption {
+        decision: Some(preempted()),
+        victim_need: Some(NeedRef { id: "e7e7e7e7".into(), cluster: "batch".into(), ..web() }),
+        score: Some(score()),
+        until_unix_nanos: NOW + 90 * SECOND,
+        state: MachineState::Draining.into(),
+    }
+}
+
+pub(crate) fn cluster() -> ClusterExplanation {
+    let mut ml = clusters().remove(1);
+    ml.machines = vec![SupplyCell {
+        capacity_type: CapacityType::BareMetal.into(),
+        state: MachineState::Configured.into(),
+        machines: 12,
+        usd_per_hour: 28.8,
+    }];
+    ml.pauses = rails().pauses;
+    ClusterExplanation {
+        as_of: Some(as_of()),
+        cluster: Some(ml),
+        short: vec![gang_need()],
+        decisions: vec![preempted()],
+        withheld: vec![reclaimed(Fate::Paused)],
+        costs: vec![CostCell {
+            cluster: "ml".into(),
+            capacity_type: CapacityType::BareMetal.into(),
+            machines: 12,
+            usd_per_hour: 28.8,
+        }],
+    }
+}
+
+/// A different rule for each machine, so that all sentences can be heard. The machine's name is the code.
+pub(crate) fn why_not(code: &str) -> WhyNotAnswer {
+    WhyNotAnswer {
+        as_of: Some(as_of()),
+        need: Some(gang()),
+        machine: Some(spot_machine()),
+        code: code.into(),
+        requirement: "topology.bigfleet/rack In (rack-2)".into(),
+        value: (code == "requirement").then(|| "rack-9".into()),
+        resource: "nvidia.com/gpu".into(),
+        needed: "8".into(),
+        provides: "0".into(),
+        chosen_domain: "rack-2".into(),
+        machine_domain: "rack-9".into(),
+        other: Some(ranker()),
+        priority: 900_000,
+        need_priority: 500_000,
+    }
+}
+
+pub(crate) fn plan() -> PlanAnswer {
+    let count =
+        |kind: ActionKind, fate: Fate, actions| FateCount { kind: kind.into(), fate: fate.into(), actions };
+    PlanAnswer {
+        as_of: Some(as_of()),
+        actions: vec![bought(), preempted(), reclaimed(Fate::Paused)],
+        totals: vec![
+            count(ActionKind::Provision, Fate::Begun, 5),
+            count(ActionKind::Preempt, Fate::Begun, 1),
+            count(ActionKind::Reclaim, Fate::Paused, 4),
+        ],
+        usd_per_hour_before: 4.56,
+        usd_per_hour_after: 5.165,
+        unmet_before: 2,
+        unmet_after: 1,
+    }
+}
+
+pub(crate) fn empty_plan() -> PlanAnswer {
+    PlanAnswer {
+        as_of: Some(as_of()),
+        usd_per_hour_before: 4.56,
+        usd_per_hour_after: 4.56,
+        ..PlanAnswer::default()
+    }
+}
