@@ -115,6 +115,12 @@ fn a_fleet_that_is_kept_goes_on() {
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
     assert_eq!(other.status.code(), Some(2), "{said}");
     assert!(said.contains("holds a world of seed 42, not 7; leave --seed out"), "{said}");
+
+    // Not even a kill makes it forget.
+    drop(up);
+    let up = Up::start(&args);
+    up.ask(&["demand", "wait", "ml", "--for", "2m"]);
+    assert_eq!(trained(&up), before, "the gang stayed where it was");
 }
 
 #[test]
