@@ -148,7 +148,7 @@ proptest! {
                 1 => text.insert(at, byte),
                 2 => { text.remove(at); }
                 // Swaps two pieces of the text: still balanced quotes and brackets surprisingly often.
-                _ => text[at..].rotate_left(usize::from(byte) % (WHOLE.len() - at).max(1) / 2),
+                _ => text[at..].rotate_left(usize::from(byte) % (text.len() - at).max(1) / 2),
             }
             if text.is_empty() { break }
         }
