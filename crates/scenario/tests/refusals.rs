@@ -148,7 +148,10 @@ proptest! {
                 1 => text.insert(at, byte),
                 2 => { text.remove(at); }
                 // Swaps two pieces of the text: still balanced quotes and brackets surprisingly often.
-                _ => text[at..].rotate_left(usize::from(byte) % (text.len() - at).max(1) / 2),
+                _ => {
+                    let tail = &mut text[at..];
+                    tail.rotate_left(usize::from(byte) % tail.len().max(1) / 2);
+                }
             }
             if text.is_empty() { break }
         }
