@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A running process.
@@ -74,7 +75,15 @@ impl Drop for Process {
     }
 }
 
-/// A port that was free a moment ago. A process that finds it taken fails, and the test with it: rare, and loud.
+/// A port that was free a moment ago. From below the range the system hands out by itself, so that no process that asks
+/// for any free port is given it in between; and from a part of that range that depends on this process.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback is there").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 10_000 + u16::try_from(std::process::id() % 200).expect("it is below 200") * 100;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
