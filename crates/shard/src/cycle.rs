@@ -17,8 +17,10 @@ use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
 
-/// How many actions of each kind are recorded with rule and runner-up; those of the others follow from a replay.
+/// How many actions of each kind are recorded with rule and runner-up, at most; those of the others follow from a replay.
 const EXPLAINED_PER_KIND: usize = 8;
+/// A runner-up is looked for among all machines: with more of them, fewer actions of a kind are explained, at least one.
+const LOOKED_AT_PER_KIND: usize = 200_000;
 /// How many cycles are kept at hand.
 const RECENT: usize = 256;
 /// How many of the actions there was no room for are listed in a record.
@@ -167,11 +169,12 @@ impl Shard {
             return vec![None; decision.actions.len()];
         }
         let options = self.options();
+        let most = (LOOKED_AT_PER_KIND / self.table.len().max(1)).clamp(1, EXPLAINED_PER_KIND);
         let mut explained: BTreeMap<ActionKind, usize> = BTreeMap::new();
         let explain = |action: &Action| {
             let count = explained.entry(action.kind).or_default();
             *count += 1;
-            (*count <= EXPLAINED_PER_KIND).then(|| self.engine.explain_action(action, &options)).flatten()
+            (*count <= most).then(|| self.engine.explain_action(action, &options)).flatten()
         };
         decision.actions.iter().map(explain).collect()
     }
