@@ -144,6 +144,7 @@ impl Tape {
             options: self.options.clone(),
             usd_per_hour: 1.0,
             short_needs: 0,
+            around: None,
         }
     }
 }

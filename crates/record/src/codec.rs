@@ -8,6 +8,7 @@
 //! states and profiles are rebuilt through the constructors of the model, with their checks.
 
 mod alike;
+mod around;
 mod cycle;
 mod fact;
 mod number;
@@ -20,17 +21,21 @@ use thiserror::Error;
 pub use cycle::{decode_options, decode_record, encode_options, encode_record};
 pub use fact::{Entry, decode_fact, encode_fact};
 
-/// The version every piece begins with.
+/// The version facts and options begin with.
 pub const VERSION: u8 = 1;
+/// The version records begin with. The first had no surroundings; it is still read.
+pub const RECORD_VERSION: u8 = 2;
 
 /// Why bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodecError {
     /// Written by a newer build.
-    #[error("it has version {found}, this build reads up to {VERSION}; use the newer build")]
+    #[error("it has version {found}, this build reads up to {reads}; use the newer build")]
     Newer {
         /// The version found.
         found: u8,
+        /// The newest this build reads.
+        reads: u8,
     },
     /// Not in the form of a piece of this version.
     #[error("it is not in the form of {what}: {reason}")]
@@ -70,11 +75,11 @@ impl CodecError {
     }
 }
 
-/// Takes the version off.
-fn versioned(bytes: &[u8]) -> Result<&[u8], CodecError> {
+/// Takes the version off, which may be any up to `reads`.
+fn versioned(bytes: &[u8], reads: u8) -> Result<(u8, &[u8]), CodecError> {
     match bytes {
-        [VERSION, rest @ ..] => Ok(rest),
-        [found, ..] if *found > VERSION => Err(CodecError::Newer { found: *found }),
+        [found, ..] if *found > reads => Err(CodecError::Newer { found: *found, reads }),
+        [version @ 1..=u8::MAX, rest @ ..] => Ok((*version, rest)),
         _ => Err(CodecError::form("a versioned piece", "it does not begin with a version")),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision, Demand, Options};
 use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::ResourceVec;
-use bigfleet_shard::{CycleRecord, Fate, Input, Ordered, Reasons};
+use bigfleet_shard::{Around, CycleRecord, Fate, Input, Ordered, Reasons};
 
 /// One cycle, read back.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct Recorded {
     pub usd_per_hour: f64,
     /// How many needs were short after it.
     pub short_needs: u32,
+    /// What changed around the engine; `None` if the build that wrote it did not record that.
+    pub around: Option<Around>,
 }
 
 /// An action that was decided, and what became of it.
@@ -124,6 +126,7 @@ impl From<&CycleRecord> for Recorded {
             digest: record.digest,
             usd_per_hour: record.usd_per_hour,
             short_needs: record.short_needs,
+            around: record.around.clone(),
         }
     }
 }

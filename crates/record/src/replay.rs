@@ -12,7 +12,7 @@ use bigfleet_engine::{Decision, Fleet};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::text::Quoted;
-use bigfleet_shard::Input;
+use bigfleet_shard::{Around, Input, ShortSince, Surroundings};
 use thiserror::Error;
 
 use crate::recorded::{Decided, Recorded};
@@ -40,6 +40,47 @@ pub struct Replay {
     fleet: Fleet,
     machines: BTreeMap<Box<str>, Arc<Machine>>,
     needs: BTreeMap<Arc<str>, Arc<[Need]>>,
+    around: Option<PastAround>,
+}
+
+/// What was around the engine, as far as it was recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PastAround {
+    /// Providers, sessions, pauses.
+    pub surroundings: Surroundings,
+    /// Since when needs were short.
+    pub short_since: BTreeMap<NeedKey, ShortSince>,
+    /// The provider of each machine, by its place in the settings; empty if there was one provider.
+    pub owners: BTreeMap<Box<str>, u16>,
+}
+
+impl PastAround {
+    fn take(&mut self, inputs: &[Input], around: &Around) {
+        self.surroundings.take_inputs(inputs);
+        self.surroundings.take(around);
+        for (key, since) in &around.short {
+            match since {
+                Some(since) => self.short_since.insert(key.clone(), *since),
+                None => self.short_since.remove(key),
+            };
+        }
+        let mut owners = around.owners.iter();
+        for input in inputs {
+            match input {
+                Input::Observe(machine) => {
+                    owners.next().map(|owner| self.owners.insert(machine.id.clone(), *owner));
+                }
+                Input::Remove(id) => drop(self.owners.remove(id)),
+                Input::Replace { .. } | Input::Park { .. } => {}
+            }
+        }
+    }
+
+    /// The name of a machine's provider; empty if nobody wrote it down.
+    pub fn provider_of(&self, machine: &str) -> Option<&Arc<str>> {
+        let place = if self.owners.is_empty() { 0 } else { *self.owners.get(machine)? };
+        Some(&self.surroundings.settings.providers.get(usize::from(place))?.name)
+    }
 }
 
 impl Replay {
@@ -48,8 +89,17 @@ impl Replay {
         if record.full.is_some() {
             *self = Self::default();
         }
-        for input in record.full.as_deref().unwrap_or(&record.inputs) {
+        let inputs = record.full.as_deref().unwrap_or(&record.inputs);
+        for input in inputs {
             self.input(input).map_err(|reason| ReplayError::Refused { cycle: record.cycle, reason })?;
+        }
+        if let Some(around) = &record.around {
+            if around.settings.is_some() {
+                self.around = Some(PastAround::default());
+            }
+            if let Some(past) = &mut self.around {
+                past.take(inputs, around);
+            }
         }
         Ok(())
     }
@@ -125,6 +175,8 @@ pub struct ReplayState {
     pub machines: BTreeMap<Box<str>, Arc<Machine>>,
     /// All demand by cluster.
     pub needs: BTreeMap<Arc<str>, Arc<[Need]>>,
+    /// What was around the engine; `None` if the build that wrote the record did not keep it.
+    pub around: Option<PastAround>,
 }
 
 impl Reader {
@@ -136,8 +188,8 @@ impl Reader {
             let record = record?;
             if (record.cycle, record.now_unix_nanos) == (entry.cycle, entry.now_unix_nanos) {
                 let decision = replay.step(&record)?;
-                let Replay { fleet, machines, needs } = replay;
-                return Ok(ReplayState { record, fleet, decision, machines, needs });
+                let Replay { fleet, machines, needs, around } = replay;
+                return Ok(ReplayState { record, fleet, decision, machines, needs, around });
             }
             replay.take(&record)?;
         }

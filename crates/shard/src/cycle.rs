@@ -90,6 +90,7 @@ impl Shard {
         probe(Phase::Execute);
 
         // 4. Write down who is short, and since when.
+        let facts_before = step.facts.len();
         if !same {
             self.ledger.take(&self.engine, self.cycle, now, step);
             let cleared = self.parking.look(&mut self.engine, self.cycle);
@@ -103,7 +104,15 @@ impl Shard {
 
         // 6. Record it, if it changed anything.
         let begun = fates.contains(&Fate::Begun);
-        if begun || !inputs.is_empty() || !same {
+        let look = self.config.record.then(|| self.look_around(&inputs, full.as_deref(), now));
+        let is_news = look.as_ref().is_some_and(|look| look.is_news);
+        if begun || !inputs.is_empty() || !same || is_news {
+            let around = look.map(|look| {
+                let mut around = look.around;
+                self.look_at_ledger(&mut around, step, facts_before);
+                self.said.take(&around);
+                around
+            });
             step.facts.push(Fact::Cycle(self.cycle));
             let mut room = LISTED_WITHOUT_ROOM;
             let listed = decision.actions.iter().zip(fates).zip(why).filter(|((_, fate), _)| {
@@ -125,6 +134,7 @@ impl Shard {
                 digest: tape::digest(&decision.actions),
                 usd_per_hour: self.money.spend().usd_per_hour(),
                 short_needs: self.ledger.len() as u32,
+                around,
             });
             self.keep(record, step);
         }
@@ -293,7 +303,7 @@ impl Shard {
             self.recent.pop_front();
         }
         // Inputs would keep whole fleets alive; those who page back want decisions.
-        let brief = CycleRecord { inputs: Vec::new(), full: None, ..CycleRecord::clone(&record) };
+        let brief = CycleRecord { inputs: Vec::new(), full: None, around: None, ..CycleRecord::clone(&record) };
         self.recent.push_back(Arc::new(brief));
         if self.config.record {
             step.effects.push(Effect::Record(record));

@@ -59,4 +59,7 @@ pub use read::{MachineView, Queues};
 pub use shard::Shard;
 pub use table::Care;
 pub use tally::Tally;
-pub use tape::{CycleRecord, Fate, Input, Ordered, Reasons, digest};
+pub use tape::{
+    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
+    OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+};

@@ -20,7 +20,7 @@ use crate::pauses::Pauses;
 use crate::provider::Provider;
 use crate::table::{Slot, Table};
 use crate::tally::Tally;
-use crate::tape::{CycleRecord, Input, Reasons};
+use crate::tape::{CycleRecord, Input, Reasons, Surroundings};
 use crate::timers::{Timer, Timers};
 
 /// A map in the order of no seed: the same in every run.
@@ -65,6 +65,8 @@ pub struct Shard {
     /// What changed since the last record.
     pub(crate) tape: Vec<Input>,
     pub(crate) wants_full: bool,
+    /// What the tape last said of the surroundings.
+    pub(crate) said: Surroundings,
     pub(crate) recent: VecDeque<Arc<CycleRecord>>,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
@@ -108,6 +110,7 @@ impl Shard {
             remembered: memory.machines,
             tape: Vec::new(),
             wants_full: true,
+            said: Surroundings::default(),
             recent: VecDeque::new(),
             ready: Arc::default(),
             decision: None,

@@ -3,11 +3,19 @@
 //! Replaying a tape through the engine gives the same decisions, bit for bit, because the engine is a pure function and
 //! the tape holds every input it ever had.
 
+mod around;
+mod look;
+
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionExplanation, ActionKind, Options};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
+
+pub use around::{
+    Around, ClusterChange, ClusterSeen, Health, Link, Listed, MOST_TEXT_BYTES, OperatorSeen, ProviderSeen,
+    ProviderSettings, Settings, Surroundings,
+};
 
 /// One change of the engine's input.
 #[derive(Clone, Debug)]
@@ -130,6 +138,8 @@ pub struct CycleRecord {
     pub usd_per_hour: f64,
     /// How many needs were short after it.
     pub short_needs: u32,
+    /// What changed around the engine since the record before; `None` if it is not recorded.
+    pub around: Option<Around>,
 }
 
 /// A digest of actions that says the same on every machine and in every version: FNV-1a over what each of them says.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use bigfleet_engine::{ActionExplanation, ActionKind, Options, Ready, Rule, RunnerUp};
 use bigfleet_model::cost::VictimWeights;
 use bigfleet_model::release::ReleasePolicy;
-use bigfleet_shard::{CycleRecord, Fate, Input, Ordered, Reasons};
+use bigfleet_shard::{Around, CycleRecord, Fate, Input, Ordered, Reasons};
 
+use super::around::AroundRow;
 use super::pack::Packer;
 use super::rows::{CycleRow, DecidedRow, InputRow, OptionsRow, WhyRow};
 use super::unpack::{Unpacker, state};
-use super::{CodecError, VERSION, versioned};
+use super::{CodecError, RECORD_VERSION, VERSION, around, versioned};
 use crate::recorded::{Decided, NeedName, Recorded};
 
 const KINDS: [ActionKind; 5] = [
@@ -84,15 +85,19 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
         let row = decided_row(&mut piece, ordered);
         piece.push(&row);
     }
-    piece.finish()
+    let (cycle, now) = (record.cycle, record.now_unix_nanos);
+    let row = record.around.as_ref().map(|around| around::write(&mut piece, around, cycle, now));
+    piece.push(&row);
+    piece.finish(RECORD_VERSION)
 }
 
 /// A cycle from its bytes, with the options it ran with.
 pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecError> {
-    let mut piece = Unpacker::open(bytes)?;
+    let mut piece = Unpacker::open(bytes, RECORD_VERSION)?;
     let head: CycleRow = piece.take("a cycle")?;
     let inputs = (0..head.inputs).map(|_| read_input(&mut piece)).collect::<Result<Vec<_>, _>>()?;
     let decided = (0..head.decided).map(|_| read_decided(&mut piece)).collect::<Result<Vec<_>, _>>()?;
+    let around = read_around(&mut piece, &head)?;
     piece.finish()?;
     let (full, inputs) = if head.is_full { (Some(inputs), Vec::new()) } else { (None, inputs) };
     Ok(Recorded {
@@ -108,7 +113,16 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
         digest: head.digest,
         usd_per_hour: head.usd_per_hour.into(),
         short_needs: head.short_needs,
+        around,
     })
+}
+
+fn read_around(piece: &mut Unpacker<'_>, head: &CycleRow) -> Result<Option<Around>, CodecError> {
+    if piece.version == 1 {
+        return Ok(None);
+    }
+    let row: Option<AroundRow> = piece.take("surroundings")?;
+    row.map(|row| around::read(piece, row, head.cycle, head.now)).transpose()
 }
 
 fn input_row<'a>(piece: &mut Packer<'a>, input: &'a Input) -> InputRow<'a> {
@@ -226,7 +240,7 @@ pub fn encode_options(options: &Options) -> Vec<u8> {
 /// Options from their bytes.
 pub fn decode_options(bytes: &[u8]) -> Result<Options, CodecError> {
     let what = "options";
-    let (row, rest) = postcard::take_from_bytes::<OptionsRow<'_>>(versioned(bytes)?)
+    let (row, rest) = postcard::take_from_bytes::<OptionsRow<'_>>(versioned(bytes, VERSION)?.1)
         .map_err(|error| CodecError::form(what, error))?;
     if !rest.is_empty() {
         return Err(CodecError::form(what, format_args!("{} bytes are left over", rest.len())));

@@ -79,8 +79,8 @@ fn write(row: &impl Serialize) -> Vec<u8> {
 }
 
 fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &'static str) -> Result<T, CodecError> {
-    let (row, rest) =
-        postcard::take_from_bytes(versioned(bytes)?).map_err(|error| CodecError::form(what, error))?;
+    let (row, rest) = postcard::take_from_bytes(versioned(bytes, VERSION)?.1)
+        .map_err(|error| CodecError::form(what, error))?;
     if rest.is_empty() {
         return Ok(row);
     }
@@ -151,11 +151,11 @@ fn write_demand(rows: &[Need]) -> Vec<u8> {
         let row = piece.need(need);
         piece.push(&row);
     }
-    piece.finish()
+    piece.finish(VERSION)
 }
 
 fn read_demand(bytes: &[u8]) -> Result<Arc<[Need]>, CodecError> {
-    let mut piece = Unpacker::open(bytes)?;
+    let mut piece = Unpacker::open(bytes, VERSION)?;
     let count: u32 = piece.take("a count of needs")?;
     let mut needs = Vec::new();
     for _ in 0..count {

@@ -12,7 +12,6 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 use serde::Serialize;
 
-use super::VERSION;
 use super::alike::{Kind, Stamp, Terms};
 use super::rows::{
     AssignmentRow, KeyRow, KindRow, LabelsRow, MachineRow, NeedRow, ProfileRow, Tables, VectorRow,
@@ -69,7 +68,7 @@ impl<'a> Packer<'a> {
     }
 
     /// The whole piece: version, tables, rows.
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(self, version: u8) -> Vec<u8> {
         let tables = Tables {
             strings: self.strings.values,
             vectors: self.vectors.values,
@@ -79,7 +78,7 @@ impl<'a> Packer<'a> {
             assignments: self.assignments.values,
             keys: self.keys.values,
         };
-        let mut bytes = postcard::to_extend(&tables, vec![VERSION]).expect("writing to memory does not fail");
+        let mut bytes = postcard::to_extend(&tables, vec![version]).expect("writing to memory does not fail");
         bytes.extend_from_slice(&self.rows);
         bytes
     }

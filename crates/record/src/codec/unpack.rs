@@ -31,6 +31,8 @@ pub(super) struct Unpacker<'a> {
     assignments: Vec<Assignment>,
     keys: Vec<NeedKey>,
     rest: &'a [u8],
+    /// The version it was written in.
+    pub(super) version: u8,
 }
 
 fn at<'t, T>(table: &'t [T], name: &'static str, index: u32) -> Result<&'t T, CodecError> {
@@ -38,9 +40,10 @@ fn at<'t, T>(table: &'t [T], name: &'static str, index: u32) -> Result<&'t T, Co
 }
 
 impl<'a> Unpacker<'a> {
-    /// Reads version and tables.
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, CodecError> {
-        let (tables, rest) = postcard::take_from_bytes::<Tables<'a>>(versioned(bytes)?)
+    /// Reads version and tables; the version may be any up to `reads`.
+    pub(super) fn open(bytes: &'a [u8], reads: u8) -> Result<Self, CodecError> {
+        let (version, bytes) = versioned(bytes, reads)?;
+        let (tables, rest) = postcard::take_from_bytes::<Tables<'a>>(bytes)
             .map_err(|error| CodecError::form("tables", error))?;
         let mut piece = Self {
             shared: vec![None; tables.strings.len()],
@@ -52,6 +55,7 @@ impl<'a> Unpacker<'a> {
             assignments: Vec::new(),
             keys: Vec::new(),
             rest,
+            version,
         };
         for row in &tables.vectors {
             let vector = piece.read_vector(row)?;

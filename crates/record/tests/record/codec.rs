@@ -10,14 +10,15 @@ use bigfleet_oracle::Size;
 use bigfleet_record::codec::{
     CodecError, decode_fact, decode_options, decode_record, encode_fact, encode_options, encode_record,
 };
-use bigfleet_shard::{CycleRecord, Fact, Input, Reasons};
+use bigfleet_shard::{Around, CycleRecord, Fact, Input, Reasons};
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
-use crate::random::{fact, input};
+use crate::random::{around, fact, input};
 use crate::recording::{Recording, assert_same};
 
-fn record_of(inputs: Vec<Input>, is_full: bool) -> CycleRecord {
+fn record_of(inputs: Vec<Input>, is_full: bool, around: Option<Around>) -> CycleRecord {
     CycleRecord {
         cycle: u64::MAX,
         epoch: i64::MIN,
@@ -31,6 +32,7 @@ fn record_of(inputs: Vec<Input>, is_full: bool) -> CycleRecord {
         digest: u64::MAX,
         usd_per_hour: f64::INFINITY,
         short_needs: u32::MAX,
+        around,
     }
 }
 
@@ -58,7 +60,19 @@ proptest! {
 
     #[test]
     fn any_input_reads_back_as_it_was_written(inputs in vec(input(), 0..8), is_full in any::<bool>()) {
-        let record = record_of(inputs, is_full);
+        let record = record_of(inputs, is_full, None);
+        let read = decode_record(&encode_record(&record), Options::default()).unwrap();
+        assert_same(&read, &record);
+    }
+
+    #[test]
+    fn any_surroundings_read_back_as_they_were_written(
+        inputs in vec(input(), 0..2),
+        around in around(),
+        now_unix_nanos in any::<i64>(),
+        cycle in any::<u64>(),
+    ) {
+        let record = CycleRecord { now_unix_nanos, cycle, ..record_of(inputs, false, Some(around)) };
         let read = decode_record(&encode_record(&record), Options::default()).unwrap();
         assert_same(&read, &record);
     }
@@ -95,11 +109,18 @@ proptest! {
         let _ = decode_fact(&key, &bytes);
         let _ = decode_record(&bytes, Options::default());
         let _ = decode_options(&bytes);
+        bytes[0] = 2;
+        let _ = decode_record(&bytes, Options::default());
     }
 
     #[test]
-    fn a_changed_record_is_a_record_or_refused(inputs in vec(input(), 1..4), at in any::<usize>(), to in any::<u8>()) {
-        let mut bytes = encode_record(&record_of(inputs, false));
+    fn a_changed_record_is_a_record_or_refused(
+        inputs in vec(input(), 0..4),
+        around in option::of(around()),
+        at in any::<usize>(),
+        to in any::<u8>(),
+    ) {
+        let mut bytes = encode_record(&record_of(inputs, false, around));
         let at = at % bytes.len();
         bytes[at] = to;
         let _ = decode_record(&bytes, Options::default());
@@ -135,10 +156,11 @@ fn a_record_cut_short_anywhere_is_refused() {
 
 #[test]
 fn a_newer_version_is_told_from_garbage() {
-    let newer = CodecError::Newer { found: 2 };
+    let newer = CodecError::Newer { found: 2, reads: 1 };
     assert_eq!(decode_options(&[2]), Err(newer.clone()));
     assert_eq!(decode_fact(b"c", &[2, 0]), Err(newer.clone()));
-    assert_eq!(decode_record(&[2, 0], Options::default()).unwrap_err(), newer);
+    let newer_record = CodecError::Newer { found: 3, reads: 2 };
+    assert_eq!(decode_record(&[3, 0], Options::default()).unwrap_err(), newer_record);
     assert_eq!(newer.to_string(), "it has version 2, this build reads up to 1; use the newer build");
     assert!(matches!(decode_fact(b"c", &[0, 0]), Err(CodecError::Form { .. })));
     assert!(matches!(decode_fact(b"", &[1]), Err(CodecError::Form { .. })));

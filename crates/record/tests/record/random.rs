@@ -13,7 +13,10 @@ use bigfleet_model::requirement::{Operator, Requirement};
 use bigfleet_model::resource::{MAX_AMOUNT, ResourceName, ResourceVec};
 use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
 use bigfleet_model::stamp::Assignment;
-use bigfleet_shard::{Fact, HeldRollup, Input, LettingGo, MachineMemo, Pause, PauseScope, ShortSince};
+use bigfleet_shard::{
+    Around, ClusterChange, Fact, Health, HeldListing, HeldRollup, Input, LettingGo, Link, Listed,
+    MachineMemo, OperatorSeen, Pause, PauseScope, ProviderSettings, Settings, ShortSince,
+};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -198,22 +201,111 @@ fn pause() -> impl Strategy<Value = Pause> {
     )
 }
 
+fn held() -> impl Strategy<Value = HeldRollup> {
+    (any::<i64>(), any::<i64>(), any::<u32>()).prop_map(|(first_unix_nanos, last_unix_nanos, seen)| {
+        HeldRollup { first_unix_nanos, last_unix_nanos, seen }
+    })
+}
+
+fn short() -> impl Strategy<Value = ShortSince> {
+    (any::<i64>(), any::<u64>()).prop_map(|(unix_nanos, cycle)| ShortSince { unix_nanos, cycle })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let provider =
+        (shared(), any::<i64>(), any::<i64>()).prop_map(|(name, list_every_nanos, stale_after_nanos)| {
+            ProviderSettings { name, list_every_nanos, stale_after_nanos }
+        });
+    let numbers = (any::<i64>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>());
+    (numbers, number(), number(), number(), vec(provider, 0..4)).prop_map(
+        |(numbers, reclaim_fraction, demand_drop, supply_drop, providers)| Settings {
+            reclaim_fraction,
+            reclaim_window_nanos: numbers.0,
+            max_actions_per_cycle: numbers.1,
+            dry_run: numbers.4,
+            max_moves: numbers.2,
+            demand_drop,
+            supply_drop,
+            confirmations: numbers.3,
+            providers,
+        },
+    )
+}
+
+fn health() -> impl Strategy<Value = Health> {
+    let held = (held(), any::<u32>()).prop_map(|(held, missing)| HeldListing {
+        first_unix_nanos: held.first_unix_nanos,
+        last_unix_nanos: held.last_unix_nanos,
+        seen: held.seen,
+        missing: missing as usize,
+    });
+    (any::<u32>(), boxed(), option::of(held), any::<[bool; 3]>()).prop_map(|(failures, error, held, is)| {
+        let [supports_delete, has_revisions, is_stale] = is;
+        Health { failures, error, held, supports_delete, has_revisions, is_stale }
+    })
+}
+
+fn cluster_change() -> impl Strategy<Value = ClusterChange> {
+    let link = (any::<u64>(), any::<i64>(), boxed()).prop_map(|(number, since_unix_nanos, protocol)| Link {
+        number,
+        since_unix_nanos,
+        protocol,
+    });
+    let operator =
+        (any::<u32>(), any::<i64>(), boxed()).prop_map(|(failures, backoff_until_unix_nanos, error)| {
+            OperatorSeen { failures, backoff_until_unix_nanos, error }
+        });
+    prop_oneof![
+        option::of(link).prop_map(ClusterChange::Session),
+        operator.prop_map(ClusterChange::Operator),
+        option::of(held()).prop_map(ClusterChange::Held),
+        vec((any::<i64>(), any::<u32>()), 0..4).prop_map(ClusterChange::Reclaims),
+        prop_oneof![Just(0), any::<i64>()].prop_map(ClusterChange::Changed),
+    ]
+}
+
+/// Any surroundings, also such as no shard is in.
+pub(crate) fn around() -> impl Strategy<Value = Around> {
+    let stamp = || option::of(any::<i64>());
+    let listed = (stamp(), stamp(), any::<u32>())
+        .prop_map(|(unix_nanos, full_unix_nanos, machines)| Listed { unix_nanos, full_unix_nanos, machines });
+    let of_providers =
+        (vec((any::<u16>(), listed), 0..3), vec((any::<u16>(), health()), 0..3), vec(any::<u16>(), 0..3));
+    let of_clusters = (
+        vec(shared(), 0..3),
+        vec(shared(), 0..3),
+        vec((any::<u32>(), cluster_change()), 0..5),
+        vec((0..3000_u32, any::<i64>()), 0..5),
+    );
+    let rest = (vec((0..9_u64, option::of(pause())), 0..3), vec((key(), option::of(short())), 0..3));
+    (option::of(settings()), of_providers, of_clusters, rest, any::<u32>()).prop_map(
+        |(settings, of_providers, of_clusters, rest, moves)| Around {
+            settings: settings.map(Box::new),
+            listed: of_providers.0,
+            health: of_providers.1,
+            owners: of_providers.2,
+            came: of_clusters.0,
+            went: of_clusters.1,
+            clusters: of_clusters.2,
+            reported: of_clusters.3,
+            pauses: rest.0,
+            short: rest.1,
+            moves,
+        },
+    )
+}
+
 /// Any fact, also one that forgets.
 pub(crate) fn fact() -> impl Strategy<Value = Fact> {
-    let held =
-        (any::<i64>(), any::<i64>(), any::<u32>()).prop_map(|(first_unix_nanos, last_unix_nanos, seen)| {
-            HeldRollup { first_unix_nanos, last_unix_nanos, seen }
-        });
-    let short = (any::<i64>(), any::<u64>()).prop_map(|(unix_nanos, cycle)| ShortSince { unix_nanos, cycle });
     let demand = vec(need(), 0..4).prop_map(Arc::<[Need]>::from);
     prop_oneof![
         any::<u64>().prop_map(Fact::Cycle),
         (shared(), option::of(demand)).prop_map(|(cluster, rows)| Fact::Demand(cluster, rows)),
-        (shared(), option::of(held)).prop_map(|(cluster, held)| Fact::Held(cluster, held)),
+        (shared(), option::of(held())).prop_map(|(cluster, held)| Fact::Held(cluster, held)),
         (shared(), option::of(vec((any::<i64>(), any::<u32>()), 0..4)))
             .prop_map(|(cluster, times)| Fact::Reclaims(cluster, times)),
         (boxed(), option::of(memo())).prop_map(|(id, memo)| Fact::Machine(id, memo)),
-        (key(), option::of(short)).prop_map(|(key, since)| Fact::Shortfall(key, since)),
+        (key(), option::of(short())).prop_map(|(key, since)| Fact::Shortfall(key, since)),
         (0..9_u64, option::of(pause())).prop_map(|(number, pause)| Fact::Pause(number, pause)),
     ]
 }

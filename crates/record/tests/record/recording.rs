@@ -9,7 +9,10 @@ use bigfleet_model::need::Need;
 use bigfleet_oracle::{Edit, Size, apply, random_edits, random_scenario};
 use bigfleet_record::Recorded;
 use bigfleet_scenario::Scenario;
-use bigfleet_shard::{CycleRecord, Fate, Input, Ordered, Reasons};
+use bigfleet_shard::{
+    Around, CycleRecord, Fate, Input, Listed, Ordered, Pause, PauseScope, ProviderSettings, Reasons,
+    Settings, Surroundings,
+};
 
 pub(crate) struct Recording {
     fleet: Fleet,
@@ -18,6 +21,7 @@ pub(crate) struct Recording {
     parked: BTreeSet<bigfleet_model::need::NeedKey>,
     pub(crate) cycle: u64,
     pub(crate) epoch: i64,
+    pub(crate) surroundings: Surroundings,
 }
 
 impl Recording {
@@ -31,6 +35,7 @@ impl Recording {
             parked: BTreeSet::new(),
             cycle: 0,
             epoch: 1,
+            surroundings: Surroundings::default(),
         };
         for machine in scenario.machines {
             recording.edit(&Edit::Observe(Box::new(machine)));
@@ -118,6 +123,44 @@ impl Recording {
         machines.chain(rollups).collect()
     }
 
+    /// What happens around it: the provider is listed, a cluster comes every third cycle, the first of them reports, and
+    /// every fifth cycle somebody begins or ends a pause.
+    fn around(&mut self, is_full: bool) -> Around {
+        let now = self.scenario.now_unix_nanos;
+        let cycle = self.cycle;
+        let listed = Listed { unix_nanos: Some(now), full_unix_nanos: None, machines: cycle as u32 };
+        let mut around = Around { listed: vec![(0, listed)], moves: cycle as u32, ..Around::default() };
+        if cycle.is_multiple_of(3) {
+            around.came.push(format!("!{cycle:05}").into());
+        }
+        if cycle.is_multiple_of(5) {
+            let pause = Pause {
+                scope: PauseScope::default(),
+                dry_run: false,
+                reason: "month end".into(),
+                author: "sam".into(),
+                since_unix_nanos: now,
+                until_unix_nanos: None,
+            };
+            around.pauses.push((1, (cycle % 10 == 5).then_some(pause)));
+        }
+        around.reported = vec![(0, now / 1_000_000_000)];
+        if is_full {
+            let providers = vec![ProviderSettings { name: "sim".into(), ..ProviderSettings::default() }];
+            let whole = &self.surroundings;
+            around.came.extend(whole.clusters.keys().cloned());
+            around.pauses = whole
+                .pauses
+                .iter()
+                .map(|(number, pause)| (*number, Some(pause.clone())))
+                .chain(around.pauses)
+                .collect();
+            around.settings = Some(Settings { providers, ..Settings::default() }.into());
+        }
+        self.surroundings.take(&around);
+        around
+    }
+
     /// Runs a cycle and writes it down.
     pub(crate) fn cycle(&mut self, is_full: bool) -> CycleRecord {
         self.cycle += 1;
@@ -131,7 +174,9 @@ impl Recording {
         });
         let actions = actions.collect();
         let inputs = std::mem::take(&mut self.inputs);
+        let around = Some(self.around(is_full));
         CycleRecord {
+            around,
             cycle: self.cycle,
             epoch: self.epoch,
             now_unix_nanos,
@@ -167,6 +212,7 @@ pub(crate) fn assert_same(read: &Recorded, written: &CycleRecord) {
     assert_eq!(read.usd_per_hour.to_bits(), written.usd_per_hour.to_bits());
     assert_eq!(read.options, written.options);
     assert_eq!(read.decided, written.decided);
+    assert_eq!(read.around, written.around);
     assert_eq!((read.decided_in_all, read.digest), (written.decided_in_all, written.digest));
     assert_eq!(read.full.is_some(), written.full.is_some());
     assert_same_inputs(read.full.as_deref().unwrap_or(&[]), written.full.as_deref().unwrap_or(&[]));

@@ -1,12 +1,15 @@
 //! The same decisions come out of a tape, bit for bit; a tape that lies is caught.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bigfleet_engine::ActionKind;
 use bigfleet_model::machine::MachineState;
 use bigfleet_oracle::Size;
 use bigfleet_record::replay::{ReplayReport, What, replay};
 use bigfleet_record::tape::{Limits, Reader, Writer};
 use bigfleet_record::{Decided, Recorded};
-use bigfleet_shard::{CycleRecord, Input};
+use bigfleet_shard::{ClusterSeen, CycleRecord, Input};
 
 use crate::recording::Recording;
 
@@ -176,4 +179,43 @@ fn what_no_full_state_leads_to_is_counted_and_not_compared() {
     assert_eq!(report.unanchored as usize, fulls[1] - 1);
     assert_eq!(report.cycles as usize, 24 - fulls[1]);
     assert!(report.first_difference.is_none());
+}
+
+#[test]
+fn what_was_around_the_fleet_comes_back_with_it() {
+    let folder = crate::folder();
+    let mut recording = Recording::begin(78, Size::Tiny);
+    let mut tape = Writer::open(folder.path(), LIMITS).unwrap().0;
+    let mut seen = Vec::new();
+    for _ in 0..40 {
+        for edit in recording.edits(recording.cycle, 2) {
+            recording.edit(&edit);
+        }
+        tape.append(&recording.cycle(tape.wants_full())).unwrap();
+        seen.push((recording.cycle, recording.surroundings.clone()));
+    }
+    let reader = Reader::open(folder.path()).unwrap();
+    for (cycle, surroundings) in &seen {
+        let state = reader.state_at(&reader.at_cycle(*cycle).unwrap()).unwrap();
+        let past = state.around.expect("it was recorded").surroundings;
+        assert_eq!((past.providers, past.moves), (surroundings.providers.clone(), surroundings.moves));
+        assert_eq!(past.pauses, surroundings.pauses);
+        let names = |clusters: &BTreeMap<Arc<str>, ClusterSeen>| {
+            clusters.keys().filter(|name| name.starts_with('!')).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(names(&past.clusters), names(&surroundings.clusters));
+    }
+    assert!(seen.last().unwrap().1.clusters.len() > 10);
+}
+
+#[test]
+fn a_tape_of_before_there_were_surroundings_is_read() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tape-1");
+    let reader = Reader::open(folder).unwrap();
+    let report = replay(reader.records());
+    assert!(report.first_difference.is_none() && report.lost.is_empty(), "{report:?}");
+    assert_eq!((report.cycles, report.unanchored), (12, 0));
+    let state = reader.state_at(&reader.at_cycle(7).unwrap()).unwrap();
+    assert_eq!((state.record.cycle, state.record.around.is_none(), state.around), (7, true, None));
+    assert!(!state.machines.is_empty());
 }
