@@ -3,9 +3,11 @@
 
 use bigfleet_calculator::{engine_options, load};
 use bigfleet_engine::{ActionKind, Change, Exclusion, Fleet, Outcome, Parallelism, Rule};
+use bigfleet_model::cost::{effective_cost, priority_gap, victim_score};
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::Need;
 use bigfleet_model::profile::Profile;
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_oracle::{Size, random_scenario};
 use bigfleet_scenario::answer::{NormalizedNeed, Reason, amounts};
 use bigfleet_scenario::{Scenario, vectors};
@@ -173,6 +175,144 @@ fn what_would_help_helps_when_the_oracle_decides() {
         }
     }
     assert!(remedies > 1_000, "{remedies} remedies were checked");
+}
+
+#[test]
+fn the_runner_up_is_the_best_of_those_left() {
+    let (mut free, mut victims) = (0, 0);
+    for scenario in scenarios() {
+        let mut fleet = load(&scenario, Parallelism::default()).expect("a valid scenario");
+        let options = engine_options(&scenario.options);
+        let decision = fleet.cycle(&options, scenario.now_unix_nanos);
+        let outcomes = fleet.outcomes();
+        let mut explainer = fleet.explainer(&options);
+        for action in &decision.actions {
+            let why = explainer.explain(action).expect("every action of the last cycle can be explained");
+            let Some(demand) = &action.need else { continue };
+            let own = outcomes.iter().position(|outcome| std::sync::Arc::ptr_eq(outcome.demand, demand));
+            let own = own.expect("an action is for a need of this cycle");
+            let (need, domain) = (&demand.need, outcomes[own].domain.map(|domain| domain.value));
+            let fits = |machine: &&Machine| {
+                need.fits_on(machine.provides())
+                    && need.profile.matches(machine.facts())
+                    && need.profile.same().is_none_or(|same| machine.facts().value(same.key()) == domain)
+            };
+            let fitting = scenario.machines.iter().filter(fits);
+            let expected = if action.kind == ActionKind::Preempt {
+                victims += 1;
+                let score = |machine: &Machine| {
+                    let stamp = &machine.assigned;
+                    let gap = priority_gap(need.profile.priority(), stamp.priority);
+                    let drain_secs = options.estimated_drain_nanos as f64 / 1e9;
+                    let (interruption, reclamation) =
+                        (stamp.interruption_penalty_usd, stamp.reclamation_penalty_usd);
+                    victim_score(&options.weights, gap, drain_secs, interruption, reclamation)
+                };
+                let lower = |priority: i32| priority < need.profile.priority();
+                let left = fitting.filter(|machine| {
+                    let holder = outcomes.iter().find(|outcome| outcome.credited.contains(&&*machine.id));
+                    machine.state == MachineState::Configured
+                        && lower(machine.assigned.priority)
+                        && holder.is_none_or(|holder| lower(holder.demand.priority()))
+                        && !outcomes.iter().any(|outcome| outcome.victims.contains(&&*machine.id))
+                });
+                let best = left.min_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.id.cmp(&b.id)));
+                best.map(|machine| (machine.id.clone(), score(machine)))
+            } else {
+                free += 1;
+                let rank = |outcome: &Outcome<'_>| {
+                    let profile = &outcome.demand.need.profile;
+                    std::cmp::Reverse((profile.priority(), profile.interruption(), profile.reclamation()))
+                };
+                // Outcomes stand in demand order, which decides among equals.
+                let before = |at: usize| (rank(&outcomes[at]), at) <= (rank(&outcomes[own]), own);
+                let cost = |machine: &Machine| match machine.state {
+                    MachineState::Idle => machine.price_usd_per_hour,
+                    _ => effective_cost(
+                        machine.price_usd_per_hour,
+                        machine.interruption_probability,
+                        need.profile.interruption(),
+                    ),
+                };
+                let left = fitting.filter(|machine| {
+                    let taken = outcomes.iter().position(|outcome| outcome.acquired.contains(&&*machine.id));
+                    matches!(machine.state, MachineState::Idle | MachineState::Speculative)
+                        && taken.is_none_or(|at| !before(at))
+                });
+                let best = left.min_by(|a, b| {
+                    let later = |machine: &Machine| machine.state == MachineState::Speculative;
+                    let order = later(a).cmp(&later(b)).then(cost(a).total_cmp(&cost(b)));
+                    order.then_with(|| a.id.cmp(&b.id))
+                });
+                best.map(|machine| (machine.id.clone(), cost(machine)))
+            };
+            let found = why.runner_up.as_ref().map(|next| (next.machine.clone(), next.figure));
+            assert_eq!(found, expected, "{action:?}");
+            assert_eq!(fleet.explain_action(action, &options), Some(why), "asked alone it says the same");
+        }
+    }
+    assert!(free > 1_000 && victims > 100, "{free} acquisitions and {victims} preemptions were compared");
+}
+
+#[test]
+fn the_coverage_of_domains_is_the_sum_of_their_machines() {
+    let mut gangs = 0;
+    for scenario in scenarios() {
+        let fleet = decided(&scenario);
+        for need in &scenario.needs {
+            let Some(same) = need.profile.same() else {
+                assert_eq!(fleet.domain_coverage(&need.key()), None, "no gang, no domains");
+                continue;
+            };
+            // Rows of one identity are merged at ingest.
+            let need = &fleet.need(&need.key()).expect("the need is known").need;
+            let outcome = fleet.outcome_of(&need.key()).expect("the need was decided on");
+            let mut expected: Vec<(u32, u32, String, usize, usize)> = Vec::new();
+            let counts = |machine: &&Machine| {
+                !matches!(machine.state, MachineState::Deleting | MachineState::Failed)
+                    && need.fits_on(machine.provides())
+                    && need.profile.matches(machine.facts())
+            };
+            let counting: Vec<&Machine> = scenario.machines.iter().filter(counts).collect();
+            let mut values: Vec<&str> =
+                counting.iter().filter_map(|machine| machine.facts().value(same.key())).collect();
+            values.sort_unstable();
+            values.dedup();
+            for value in values {
+                let all = counting.iter().filter(|machine| machine.facts().value(same.key()) == Some(value));
+                let reachable = all.clone().filter(|machine| {
+                    let has = [&outcome.credited, &outcome.acquired];
+                    matches!(machine.state, MachineState::Idle | MachineState::Speculative)
+                        || has.iter().any(|list| list.contains(&&*machine.id))
+                });
+                let carried = |machines: &mut dyn Iterator<Item = &&Machine>| {
+                    let sum = machines.fold(ResourceVec::ZERO, |sum, one| sum.add(one.provides()));
+                    let wanted = need.aggregate.iter().filter(|(_, amount)| *amount > 0);
+                    let parts =
+                        wanted.map(|(name, amount)| u128::from(sum.get(name)) * 1000 / u128::from(amount));
+                    parts.min().map_or(1000, |part| part.min(1000) as u32)
+                };
+                expected.push((
+                    carried(&mut reachable.clone()),
+                    carried(&mut all.clone()),
+                    value.to_owned(),
+                    all.count(),
+                    reachable.count(),
+                ));
+            }
+            expected.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then_with(|| a.2.cmp(&b.2)));
+            let found = fleet.domain_coverage(&need.key()).expect("a gang that was decided on");
+            let found: Vec<_> = found
+                .into_iter()
+                .map(|d| {
+                    (d.reachable_per_mille, d.per_mille, d.domain.into(), d.machines, d.reachable_machines)
+                })
+                .collect();
+            assert_eq!(found, expected);
+            gangs += 1;
+        }
+    }
+    assert!(gangs > 500, "{gangs} gangs were looked at");
 }
 
 #[test]

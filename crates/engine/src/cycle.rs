@@ -16,6 +16,7 @@ mod release;
 mod sets;
 mod take;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
@@ -33,13 +34,13 @@ use crate::report::Taken;
 use crate::vocab::{Amounts, Vocabulary};
 
 pub(crate) use credit::{Chosen, Credit, Sources};
-pub(crate) use preempt::Victim;
+pub(crate) use preempt::{Claimants, Victim};
 
 use acquire::Acquire;
 use credit::Walk;
 use domains::finish_walks;
 use fold::{FoldMemory, normalise};
-use preempt::{Claimants, Preempt};
+use preempt::Preempt;
 use release::{due_machines, next_due, reclaims};
 use sets::SupplySets;
 
@@ -339,6 +340,16 @@ impl Cache {
     /// The credit of a cluster, as of the last cycle.
     pub(crate) fn credit(&self, cluster: u32) -> Option<&Credit> {
         self.plans.get(cluster as usize)?.as_ref().map(|plan| &*plan.credit)
+    }
+
+    /// The priority of the need that claims each bound machine, as of the last cycle.
+    pub(crate) fn claimants(&self, machines: usize) -> Cow<'_, Claimants> {
+        if self.claimants.is_active() {
+            return Cow::Borrowed(&self.claimants);
+        }
+        let mut claimants = Claimants::default();
+        claimants.activate(machines, self.plans.iter().flatten().map(|plan| &plan.credit));
+        Cow::Owned(claimants)
     }
 
     /// Clusters in the order of their names.

@@ -5,6 +5,7 @@
 //! made with, it cannot tell another story.
 
 mod action;
+mod coverage;
 mod funnel;
 mod machine;
 mod remedy;
@@ -20,7 +21,8 @@ use crate::fleet::Fleet;
 use crate::needs::Demand;
 use crate::report::Taken;
 
-pub use action::{ActionExplanation, Rule, RunnerUp};
+pub use action::{ActionExplanation, Explainer, Rule, RunnerUp};
+pub use coverage::DomainCoverage;
 pub use funnel::{Filter, Funnel, Holder, Removed};
 pub use machine::MachineStory;
 pub use remedy::{Change, Remedy};
@@ -48,14 +50,6 @@ impl<'a> Seen<'a> {
     /// The free machines it gets.
     pub(crate) fn acquired(&self) -> &'a [u32] {
         self.short.map_or(&[], |short| &short.acquired)
-    }
-
-    /// Whether the classes of a machine count for it.
-    pub(crate) fn counts(&self, machine: u32) -> bool {
-        let Fleet { index, inventory, sets, .. } = self.fleet;
-        let class = index.classes.of_kind(inventory.decided(machine).kind);
-        sets.admits(self.demand().requirements).contains(class)
-            && index.classes.covers(class, &self.demand().min_unit)
     }
 
     /// The domain of a machine under the gang's key.

@@ -201,7 +201,8 @@ impl Index {
         let classes = &self.classes;
         let lower: Vec<bool> =
             (0..vocab.worth_count()).map(|worth| vocab.worth_of(worth).priority < below).collect();
-        let bound = inventory.rows().filter(|(_, row)| is_configured(row) && lower[row.worth as usize]);
+        let bound = inventory.decided_rows();
+        let bound = bound.filter(|(_, row)| is_configured(row) && lower[row.worth as usize]);
         let bound = bound.filter_map(|(machine, row)| {
             let class = classes.of_kind(row.kind);
             let place = Place { class, rank: row.worth, kind: row.kind };

@@ -147,7 +147,8 @@ impl Inventory {
 
     /// All rows by number, as the last cycle saw them.
     pub(crate) fn decided_rows(&self) -> impl Iterator<Item = (u32, &Row)> {
-        (0..self.rows.len() as u32).map(|machine| (machine, self.decided(machine)))
+        let all_stand = self.changed.is_empty();
+        self.rows().map(move |(machine, row)| (machine, if all_stand { row } else { self.decided(machine) }))
     }
 
     /// The number of a machine the last cycle knew.

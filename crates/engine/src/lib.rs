@@ -24,8 +24,8 @@ mod vocab;
 pub use action::{Action, ActionKind};
 pub use cycle::{Decision, Step, Work};
 pub use explain::{
-    ActionExplanation, Change, Exclusion, Filter, Funnel, Holder, MachineStory, Remedy, Removed, Rule,
-    RunnerUp,
+    ActionExplanation, Change, DomainCoverage, Exclusion, Explainer, Filter, Funnel, Holder, MachineStory,
+    Remedy, Removed, Rule, RunnerUp,
 };
 pub use fleet::{Fleet, Footprint, Parallelism};
 pub use inventory::Observed;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{
-    ActionExplanation, ActionKind, Change, Exclusion, Filter, Funnel, Reason, Remedy, Rule, ShortNeed,
+    ActionExplanation, ActionKind, Change, DomainCoverage, Exclusion, Filter, Funnel, Reason, Remedy, Rule,
+    ShortNeed,
 };
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_proto::convert::resources::to_map;
@@ -70,6 +71,16 @@ pub(crate) fn reason(reason: Option<Reason>) -> v1::Reason {
 /// Whether what is on its way will not be enough for a need.
 pub(crate) fn is_unmet(short: &ShortNeed<'_>) -> bool {
     short.unresolved.is_some() || short.demand.need.parked
+}
+
+pub(crate) fn domain(domain: DomainCoverage) -> v1::DomainCoverage {
+    v1::DomainCoverage {
+        domain: domain.domain.into(),
+        coverage_per_mille: domain.per_mille,
+        machines: domain.machines as u32,
+        reachable_machines: domain.reachable_machines as u32,
+        reachable_per_mille: domain.reachable_per_mille,
+    }
 }
 
 pub(crate) fn why(why: &ActionExplanation) -> v1::Why {

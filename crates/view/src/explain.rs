@@ -12,8 +12,6 @@ use bigfleet_model::stamp::Assignment;
 
 use crate::v1;
 
-pub(crate) use need::Domains;
-
 /// The parts of the score a victim bound like this has for a preemptor of this priority.
 pub(crate) fn victim_parts(
     options: &Options,

@@ -6,11 +6,11 @@
 //! Counting what would do for a need looks at every machine. That is done for as many needs as is reasonable, in order;
 //! beyond that the count says that it stopped early, and candidates are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use bigfleet_engine::{ActionKind, Decision, Fleet};
+use bigfleet_engine::{ActionKind, Decision, DomainCoverage, Fleet};
 use bigfleet_model::machine::MachineState;
-use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_proto::v1alpha1::inspect_needs_response::Frame;
 use bigfleet_proto::v1alpha1::{
@@ -20,13 +20,12 @@ use bigfleet_proto::v1alpha1::{
 use bigfleet_shard::Shard;
 use tonic::Status;
 
-use crate::explain::Domains;
 use crate::known::named;
 use crate::needs::{self, NeedRow};
 use crate::pages::Pages;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::{Walk, blocking};
+use crate::snapshot::blocking;
 use crate::v1;
 
 /// Machines looked at to count what would do, over all needs.
@@ -41,8 +40,6 @@ struct Row {
     view: NeedView,
     need: NeedRow,
     victims: Vec<Box<str>>,
-    /// What a gang asks for, and the machines it has.
-    gang: Option<(Need, BTreeSet<Box<str>>)>,
 }
 
 fn reason(reason: v1::Reason) -> UnmetReason {
@@ -98,6 +95,17 @@ fn matching(fleet: &Fleet, key: &NeedKey, may_look: bool) -> MatchingSupply {
     }
 }
 
+/// The domains that could carry a gang, the best first.
+fn candidates(fleet: &Fleet, key: &NeedKey) -> Vec<wire::DomainCoverage> {
+    let domains = fleet.domain_coverage(key).unwrap_or_default();
+    let candidate = |domain: DomainCoverage| wire::DomainCoverage {
+        domain: domain.domain.into(),
+        coverage_per_mille: domain.per_mille.cast_signed(),
+        satisfiable: domain.per_mille == 1000,
+    };
+    domains.into_iter().take(CANDIDATES).map(candidate).collect()
+}
+
 fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize) -> (Vec<Row>, usize) {
     let acquired = acquisitions(decision);
     let mut all = needs::all(fleet);
@@ -105,7 +113,8 @@ fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize)
         cluster.is_empty() || row.message.key.as_ref().is_some_and(|key| key.cluster == cluster)
     });
     let total = all.len();
-    let mut looks = LOOKED_AT / fleet.machine_count().max(1);
+    let most_looks = LOOKED_AT / fleet.machine_count().max(1);
+    let (mut looks, mut gang_looks) = (most_looks, most_looks);
     let row = |mut row: NeedRow| {
         let mut message = std::mem::take(&mut row.message);
         let key = message.key.take().unwrap_or_default();
@@ -126,7 +135,13 @@ fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize)
             looks = looks.saturating_sub(1);
             matching(fleet, &own, may_look)
         });
-        let gang = fleet.need(&own).filter(|demand| demand.need.profile.same().is_some());
+        let is_gang = fleet.need(&own).is_some_and(|demand| demand.need.profile.same().is_some());
+        let candidates = if is_gang && gang_looks > 0 {
+            gang_looks -= 1;
+            candidates(fleet, &own)
+        } else {
+            Vec::new()
+        };
         let view = NeedView {
             need: message.spec,
             cluster_id: key.cluster,
@@ -145,10 +160,9 @@ fn rows(fleet: &Fleet, decision: Option<&Decision>, cluster: &str, limit: usize)
             unmet_reason: if message.satisfied { 0 } else { reason(why).into() },
             matching_supply: supply,
             preemption: None,
-            same_candidates: Vec::new(),
+            same_candidates: candidates,
         };
-        let gang = gang.map(|demand| (demand.need.clone(), row.machines.iter().cloned().collect()));
-        Row { view, need: row, victims, gang }
+        Row { view, need: row, victims }
     };
     (all.into_iter().take(limit).map(row).collect(), total)
 }
@@ -172,11 +186,8 @@ impl<S: Shards> View<S> {
         }
         let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let (cluster, fleet) = (request.cluster_id, snapshot.fleet);
-        let known = fleet.machine_count();
-        let (mut rows, total) =
-            blocking(move || Ok(rows(&fleet, decision.as_deref(), &cluster, limit))).await?;
+        let (rows, total) = blocking(move || Ok(rows(&fleet, decision.as_deref(), &cluster, limit))).await?;
         header.total_needs = count(total);
-        self.candidates(&mut rows, LOOKED_AT / known.max(1)).await?;
         pages.send(InspectNeedsResponse { frame: Some(Frame::Header(header)) }).await?;
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
@@ -184,38 +195,6 @@ impl<S: Shards> View<S> {
             for view in self.finish(part, snapshot.as_of.cycle).await? {
                 pages.send(InspectNeedsResponse { frame: Some(Frame::Need(view)) }).await?;
             }
-        }
-        Ok(())
-    }
-
-    /// Adds the domains that could carry each gang, for the first `most` of them.
-    async fn candidates(&self, rows: &mut [Row], most: usize) -> Result<(), Status> {
-        let mut gangs: Vec<(usize, Domains<'_>, &BTreeSet<Box<str>>)> = Vec::new();
-        for (at, row) in rows.iter().enumerate() {
-            if let Some((need, own)) = row.gang.as_ref().filter(|_| gangs.len() < most) {
-                gangs.push((at, Domains::new(need), own));
-            }
-        }
-        if gangs.is_empty() {
-            return Ok(());
-        }
-        let mut walk = Walk::begin(None);
-        while let Some(slice) = self.next_slice(&mut walk).await? {
-            for (_, domains, own) in &mut gangs {
-                for one in &slice {
-                    domains.count(one, own);
-                }
-            }
-        }
-        let found: Vec<(usize, Vec<v1::DomainCoverage>)> =
-            gangs.into_iter().map(|(at, domains, _)| (at, domains.best(CANDIDATES))).collect();
-        for (at, best) in found {
-            let candidate = |domain: v1::DomainCoverage| wire::DomainCoverage {
-                domain: domain.domain,
-                coverage_per_mille: domain.coverage_per_mille.cast_signed(),
-                satisfiable: domain.coverage_per_mille == 1000,
-            };
-            rows[at].view.same_candidates = best.into_iter().map(candidate).collect();
         }
         Ok(())
     }

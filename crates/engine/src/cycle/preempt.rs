@@ -62,7 +62,8 @@ impl Claimants {
         credit.claims().for_each(|(_, machine)| self.priority[machine as usize] = UNCLAIMED);
     }
 
-    fn of(&self, machine: u32) -> i64 {
+    /// The priority of the need that claims a machine; the least there is for none.
+    pub(crate) fn of(&self, machine: u32) -> i64 {
         self.priority.get(machine as usize).copied().unwrap_or(UNCLAIMED)
     }
 }

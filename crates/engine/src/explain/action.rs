@@ -1,12 +1,21 @@
 //! Why an action was chosen: the rule behind it and the machine it beat.
+//!
+//! The machine a need would have taken next is the same for all its actions and is looked for once, among lots and
+//! not among machines: all machines of a lot cost the same, so its first one left stands for it.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
 
 use bigfleet_model::cost::{effective_cost, priority_gap, victim_score};
 use bigfleet_model::machine::MachineState;
 
 use crate::action::{Action, ActionKind};
-use crate::cycle::{Short, precedence};
+use crate::bits::Bits;
+use crate::cycle::{Claimants, Decision, Short, precedence};
 use crate::fleet::Fleet;
+use crate::index::split_free_rank;
 use crate::intern::Map;
+use crate::lots::Lots;
 use crate::options::Options;
 
 use super::Seen;
@@ -63,103 +72,228 @@ pub struct ActionExplanation {
 }
 
 impl Fleet {
+    /// Explains actions of the last cycle, whose options must be given; what several of them share is worked out
+    /// once.
+    pub fn explainer<'a>(&'a self, options: &'a Options) -> Explainer<'a> {
+        Explainer {
+            fleet: self,
+            options,
+            turns: OnceCell::new(),
+            victims: OnceCell::new(),
+            next_free: Map::default(),
+            next_victim: Map::default(),
+        }
+    }
+
     /// Why an action of the last cycle was chosen. `options` are those of that cycle. `None` if the last
     /// cycle ordered no such thing.
     pub fn explain_action(&self, action: &Action, options: &Options) -> Option<ActionExplanation> {
-        let machine = self.inventory.find_decided(&action.machine)?;
-        let row = self.inventory.decided(machine);
+        self.explainer(options).explain(action)
+    }
+}
+
+/// When free machines were acquired, as places in precedence order.
+struct Turns {
+    of_need: Map<(u32, u32), usize>,
+    of_machine: Map<u32, usize>,
+}
+
+/// What victims are looked for among.
+struct Victims<'a> {
+    bound: Arc<Lots>,
+    claimants: std::borrow::Cow<'a, Claimants>,
+    preempted: Bits,
+}
+
+/// Explains the actions of one cycle.
+pub struct Explainer<'a> {
+    fleet: &'a Fleet,
+    options: &'a Options,
+    turns: OnceCell<Turns>,
+    victims: OnceCell<Victims<'a>>,
+    /// What each need would have taken next, by cluster and row.
+    next_free: Map<(u32, u32), Option<RunnerUp>>,
+    next_victim: Map<(u32, u32), Option<RunnerUp>>,
+}
+
+impl<'a> Explainer<'a> {
+    /// How many needs had a runner-up looked for so far: the work done is in proportion.
+    pub fn needs_looked_at(&self) -> usize {
+        self.next_free.len() + self.next_victim.len()
+    }
+
+    /// Why an action was chosen; `None` if the last cycle ordered no such thing.
+    pub fn explain(&mut self, action: &Action) -> Option<ActionExplanation> {
+        let fleet = self.fleet;
+        let machine = fleet.inventory.find_decided(&action.machine)?;
+        let row = fleet.inventory.decided(machine);
         let plain = |rule| ActionExplanation { rule, figure: row.price, runner_up: None };
         match action.kind {
             ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
             ActionKind::Delete => return Some(plain(Rule::HoldOver)),
             _ => {}
         }
-        let seen = self.seen_exactly(action.need.as_ref()?)?;
+        let seen = fleet.seen_exactly(action.need.as_ref()?)?;
         let short = seen.short?;
+        let need = (short.cluster, short.row);
         if action.kind == ActionKind::Preempt {
+            if !self.next_victim.contains_key(&need) {
+                let next = self.next_victim(&seen, short);
+                self.next_victim.insert(need, next);
+            }
             return Some(ActionExplanation {
                 rule: Rule::BestVictim,
-                figure: self.score(machine, seen.demand().priority(), options),
-                runner_up: self.next_victim(&seen, short, options),
+                figure: self.score(row.worth, seen.demand().priority()),
+                runner_up: self.next_victim[&need].clone(),
             });
+        }
+        if !self.next_free.contains_key(&need) {
+            let next = self.next_free(&seen, short);
+            self.next_free.insert(need, next);
         }
         let idle = action.kind == ActionKind::Bootstrap;
         Some(ActionExplanation {
             rule: if idle { Rule::CheapestIdle } else { Rule::LeastEffectiveCost },
-            figure: self.cost_for(&seen, machine),
-            runner_up: self.next_free(&seen, short),
+            figure: self.cost_for(&seen, row.terms, row.state == Some(MachineState::Speculative)),
+            runner_up: self.next_free[&need].clone(),
         })
     }
 
-    /// What a free machine costs a need an hour.
-    fn cost_for(&self, seen: &Seen<'_>, machine: u32) -> f64 {
-        let row = self.inventory.decided(machine);
-        let (price, probability) = self.vocab.price_and_probability(row.terms);
-        if row.state == Some(MachineState::Idle) {
+    /// What a free machine on these terms costs a need an hour.
+    fn cost_for(&self, seen: &Seen<'_>, terms: u32, speculative: bool) -> f64 {
+        let (price, probability) = self.fleet.vocab.price_and_probability(terms);
+        if !speculative {
             return price;
         }
         effective_cost(price, probability, seen.demand().need.profile.interruption())
     }
 
-    fn score(&self, machine: u32, preemptor: i32, options: &Options) -> f64 {
-        let worth = self.vocab.worth_of(self.inventory.decided(machine).worth);
+    /// The score of a victim of this worth.
+    fn score(&self, worth: u32, preemptor: i32) -> f64 {
+        let worth = self.fleet.vocab.worth_of(worth);
         let gap = priority_gap(preemptor, worth.priority);
-        let drain_secs = options.estimated_drain_nanos as f64 / 1e9;
-        victim_score(&options.weights, gap, drain_secs, worth.interruption_usd, worth.reclamation_usd)
+        let drain_secs = self.options.estimated_drain_nanos as f64 / 1e9;
+        victim_score(&self.options.weights, gap, drain_secs, worth.interruption_usd, worth.reclamation_usd)
+    }
+
+    fn turns(&self, decision: &Decision) -> &Turns {
+        self.turns.get_or_init(|| {
+            let shorts = &decision.shorts;
+            let mut turns = Turns { of_need: Map::default(), of_machine: Map::default() };
+            for (turn, at) in precedence(shorts).into_iter().enumerate() {
+                turns.of_need.insert((shorts[at].cluster, shorts[at].row), turn);
+                turns.of_machine.extend(shorts[at].acquired.iter().map(|machine| (*machine, turn)));
+            }
+            turns
+        })
     }
 
     /// The free machine a need would have taken next at its turn.
     fn next_free(&self, seen: &Seen<'_>, short: &Short) -> Option<RunnerUp> {
-        let shorts = &seen.decision.shorts;
-        let mut turn_of: Map<u32, usize> = Map::default();
-        let mut own = 0;
-        for (turn, at) in precedence(shorts).into_iter().enumerate() {
-            if (shorts[at].cluster, shorts[at].row) == (short.cluster, short.row) {
-                own = turn;
-            }
-            turn_of.extend(shorts[at].acquired.iter().map(|machine| (*machine, turn)));
-        }
-        let free = self.index.free.lots.iter().flat_map(|lot| &lot.machines).copied();
-        let available = free.filter(|machine| {
-            turn_of.get(machine).is_none_or(|turn| *turn > own)
-                && seen.counts(*machine)
-                && short.domain.is_none_or(|chosen| seen.domain_of(*machine) == Some(chosen.value))
-        });
-        let place = |machine: &u32| {
-            let row = self.inventory.decided(*machine);
-            (row.state == Some(MachineState::Speculative), self.cost_for(seen, *machine), row.order)
+        let turns = self.turns(seen.decision);
+        let own = turns.of_need[&(short.cluster, short.row)];
+        let left = |machine: &u32| turns.of_machine.get(machine).is_none_or(|turn| *turn > own);
+        let lots = &self.fleet.index.free;
+        let place = |rank: u32| {
+            let (terms, speculative) = split_free_rank(rank);
+            Some((speculative, self.cost_for(seen, terms, speculative)))
         };
-        let next = available.min_by(|a, b| {
-            let ((a_later, a_cost, a_order), (b_later, b_cost, b_order)) = (place(a), place(b));
-            a_later.cmp(&b_later).then(a_cost.total_cmp(&b_cost)).then(a_order.cmp(&b_order))
-        })?;
-        Some(self.runner_up(next, self.cost_for(seen, next)))
+        let better = |(later, cost): (bool, f64), (best_later, best_cost): (bool, f64)| {
+            later.cmp(&best_later).then(cost.total_cmp(&best_cost))
+        };
+        let (machine, (_, cost)) = self.first_of_lots(seen, short, lots, place, better, left)?;
+        Some(self.runner_up(machine, cost))
     }
 
     /// The victim a need would have taken next.
-    fn next_victim(&self, seen: &Seen<'_>, short: &Short, options: &Options) -> Option<RunnerUp> {
+    fn next_victim(&self, seen: &Seen<'_>, short: &Short) -> Option<RunnerUp> {
         let preemptor = seen.demand().priority();
-        let preempted: Vec<u32> =
-            seen.decision.shorts.iter().flat_map(|s| &s.victims).map(|victim| victim.machine).collect();
-        let claimants = self.claimants();
-        let next = self
-            .inventory
-            .decided_rows()
-            .filter(|(machine, row)| {
-                row.state == Some(MachineState::Configured)
-                    && self.vocab.worth_of(row.worth).priority < preemptor
-                    && claimants[*machine as usize].is_none_or(|demand| demand.priority() < preemptor)
-                    && !preempted.contains(machine)
-                    && seen.counts(*machine)
-                    && short.domain.is_none_or(|chosen| seen.domain_of(*machine) == Some(chosen.value))
-            })
-            .map(|(machine, row)| (self.score(machine, preemptor, options), row.order, machine))
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
-        Some(self.runner_up(next.2, next.0))
+        let Victims { bound, claimants, preempted } = self.victims(seen.decision);
+        let left =
+            |machine: &u32| claimants.of(*machine) < i64::from(preemptor) && !preempted.contains(*machine);
+        let place = |worth: u32| {
+            let lower = self.fleet.vocab.worth_of(worth).priority < preemptor;
+            lower.then(|| self.score(worth, preemptor))
+        };
+        let better = |score: f64, best: f64| best.total_cmp(&score);
+        let (machine, score) = self.first_of_lots(seen, short, bound, place, better, left)?;
+        Some(self.runner_up(machine, score))
+    }
+
+    /// The machine that stands first among some lots for a need: `place` gives a lot's place in the order or leaves
+    /// it out, `compare` orders places, `left` says which machines are still to be had.
+    fn first_of_lots<P: Copy>(
+        &self,
+        seen: &Seen<'_>,
+        short: &Short,
+        lots: &Lots,
+        place: impl Fn(u32) -> Option<P>,
+        compare: impl Fn(P, P) -> std::cmp::Ordering,
+        left: impl Fn(&u32) -> bool,
+    ) -> Option<(u32, P)> {
+        let Fleet { index, inventory, sets, .. } = self.fleet;
+        let demand = seen.demand();
+        let mut best: Option<(P, u64, u32)> = None;
+        let mut consider = |rank: u32, machines: &[u32]| {
+            let Some(place) = place(rank) else { return };
+            if best.is_some_and(|(first, ..)| compare(place, first).is_gt()) {
+                return;
+            }
+            let Some(machine) = machines.iter().find(|machine| left(machine)) else { return };
+            let order = inventory.decided(*machine).order;
+            let precedes = |(first, first_order, _): (P, u64, u32)| {
+                compare(place, first).then(order.cmp(&first_order)).is_lt()
+            };
+            if best.is_none_or(precedes) {
+                best = Some((place, order, *machine));
+            }
+        };
+        let admitted = sets.admits(demand.requirements);
+        let counts = |class: u32| admitted.contains(class) && index.classes.covers(class, &demand.min_unit);
+        if let Some(chosen) = short.domain {
+            let domain = index.classes.domain(demand.same.expect("only gangs have a domain"));
+            let cells = &lots.domains[domain];
+            for number in cells.of_value(chosen.value) {
+                let lot = &lots.lots[cells.cells[*number as usize].lot as usize];
+                if counts(lot.class) {
+                    consider(lot.rank, cells.machines(*number));
+                }
+            }
+        } else {
+            for class in admitted.iter().filter(|class| counts(*class)) {
+                for lot in lots.of_class(class) {
+                    let lot = &lots.lots[*lot as usize];
+                    consider(lot.rank, &lot.machines);
+                }
+            }
+        }
+        best.map(|(place, _, machine)| (machine, place))
+    }
+
+    /// What victims are looked for among: what phase 2 kept, or else made for those who ask.
+    fn victims(&self, decision: &Decision) -> &Victims<'a> {
+        self.victims.get_or_init(|| {
+            let Fleet { index, inventory, vocab, cache, sets, .. } = self.fleet;
+            let mut preempted = Bits::default();
+            let victims = decision.shorts.iter().flat_map(|short| &short.victims);
+            victims.for_each(|victim| {
+                preempted.insert(victim.machine);
+            });
+            let bound = index.bound.clone().unwrap_or_else(|| {
+                let preempting = decision.shorts.iter().filter(|short| !short.victims.is_empty());
+                let (mut wanted, mut below) = (Bits::default(), i32::MIN);
+                for short in preempting {
+                    wanted.union_with(sets.admits(short.demand.requirements));
+                    below = below.max(short.demand.priority());
+                }
+                Arc::new(index.bound_among(inventory, vocab, &wanted, below))
+            });
+            Victims { bound, claimants: cache.claimants(inventory.bound()), preempted }
+        })
     }
 
     fn runner_up(&self, machine: u32, figure: f64) -> RunnerUp {
-        let state = self.inventory.decided(machine).state.expect("a candidate is a known machine");
-        RunnerUp { machine: self.inventory.id(machine).into(), state, figure }
+        let state = self.fleet.inventory.decided(machine).state.expect("a candidate is a known machine");
+        RunnerUp { machine: self.fleet.inventory.id(machine).into(), state, figure }
     }
 }

@@ -1,13 +1,15 @@
 //! What was considered for a need and what each rule removed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 
 use crate::amounts::contributes;
+use crate::bits::Bits;
 use crate::fleet::Fleet;
+use crate::intern::Map;
+use crate::inventory::Row;
 use crate::needs::Demand;
 
 /// A rule that removes machines from a need's sight.
@@ -91,46 +93,60 @@ impl Fleet {
         removed.push(by(Filter::Dead));
         removed.extend(requirements.iter().map(|r| by(Filter::Requirement(r.to_string()))));
         removed.extend([by(Filter::MinUnit), by(Filter::OtherDomain), by(Filter::AddsNothing)]);
-        let after = 1 + requirements.len();
+        let (min_unit, adds_nothing) = (1 + requirements.len(), 3 + requirements.len());
         let classes = &self.index.classes;
-        let claimants = self.claimants();
-        // Machines of one class meet the same requirements: each class is asked once.
-        let mut unmet: Vec<Option<Option<usize>>> = vec![None; classes.len()];
-        let mut holders: BTreeMap<HolderPlace, (Option<&Arc<Demand>>, usize)> = BTreeMap::new();
+        let mut own = Bits::with_bound(self.inventory.bound());
+        seen.credited().iter().chain(seen.acquired()).for_each(|machine| {
+            own.insert(*machine);
+        });
+        // Machines of one class are alike to every rule but that of the domain: each class is asked once, and
+        // knows the rule that removes it.
+        let admitted = self.sets.admits(demand.requirements);
+        let mut rules: Vec<Option<Option<usize>>> = vec![None; classes.len()];
+        let rule_for = |class: u32, kind: u32| {
+            let unmet = || requirements.iter().position(|r| !self.kind_meets(kind, r)).map(|at| 1 + at);
+            if !admitted.contains(class) {
+                unmet()
+            } else if !classes.covers(class, &demand.min_unit) {
+                Some(min_unit)
+            } else if !contributes(classes.provides(class), missing) {
+                Some(adds_nothing)
+            } else {
+                None
+            }
+        };
+        let chosen = seen.short.and_then(|short| short.domain).map(|chosen| chosen.value);
+        let mut useful: Vec<(u32, &Row)> = Vec::new();
         let (mut considered, mut its_own) = (0, 0);
         for (machine, row) in self.inventory.decided_rows() {
             let Some(state) = row.state else { continue };
             considered += 1;
-            if seen.credited().contains(&machine) || seen.acquired().contains(&machine) {
+            if own.contains(machine) {
                 its_own += 1;
                 continue;
             }
-            let class = classes.of_kind(row.kind);
-            let stopped_by = if matches!(state, MachineState::Deleting | MachineState::Failed) {
-                Some(0)
-            } else if let Some(at) = *unmet[class as usize]
-                .get_or_insert_with(|| requirements.iter().position(|r| !self.kind_meets(row.kind, r)))
-            {
-                Some(1 + at)
-            } else if !classes.covers(class, &demand.min_unit) {
-                Some(after)
-            } else if seen
-                .short
-                .and_then(|s| s.domain)
-                .is_some_and(|d| seen.domain_of(machine) != Some(d.value))
-            {
-                Some(after + 1)
-            } else if !contributes(classes.provides(class), missing) {
-                Some(after + 2)
-            } else {
-                None
-            };
-            if let Some(at) = stopped_by {
-                removed[at].machines += 1;
+            if matches!(state, MachineState::Deleting | MachineState::Failed) {
+                removed[0].machines += 1;
                 continue;
             }
+            let class = classes.of_kind(row.kind);
+            let rule = *rules[class as usize].get_or_insert_with(|| rule_for(class, row.kind));
+            // The domain is looked at before what a machine adds, and tells machines of a class apart.
+            let fits = rule.is_none_or(|rule| rule == adds_nothing);
+            if fits && chosen.is_some_and(|value| seen.domain_of(machine) != Some(value)) {
+                removed[min_unit + 1].machines += 1;
+            } else if let Some(rule) = rule {
+                removed[rule].machines += 1;
+            } else {
+                useful.push((machine, row));
+            }
+        }
+        let mut holders: Map<HolderPlace, (Option<&Arc<Demand>>, usize)> = Map::default();
+        let claimants = if useful.is_empty() { Vec::new() } else { self.claimants() };
+        for (machine, row) in useful {
             let claimant = claimants[machine as usize];
             let priority = claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |d| d.priority());
+            let state = row.state.expect("a useful machine is a known one");
             let entry = (claimant.map(Arc::as_ptr), row.cluster, state, priority);
             holders.entry(entry).or_insert((claimant, 0)).1 += 1;
         }
@@ -145,8 +161,9 @@ impl Fleet {
             })
             .collect();
         holders.sort_by(|a, b| {
-            let rest = |h: &Holder| (h.cluster.clone(), h.state, h.priority, h.need.clone());
-            b.machines.cmp(&a.machines).then_with(|| rest(a).cmp(&rest(b)))
+            let rest = |h: &Holder| (h.state, h.priority);
+            let order = b.machines.cmp(&a.machines).then_with(|| a.cluster.cmp(&b.cluster));
+            order.then_with(|| rest(a).cmp(&rest(b))).then_with(|| a.need.cmp(&b.need))
         });
         removed.retain(|removed| removed.machines > 0);
         Some(Funnel { considered, removed, its_own, holders })
