@@ -193,7 +193,7 @@ impl Reader {
             }
             replay.take(&record)?;
         }
-        Err(TapeError::TooEarly { begins: "a segment that has been dropped meanwhile".into() }.into())
+        Err(TapeError::Dropped.into())
     }
 }
 

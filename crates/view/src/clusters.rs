@@ -124,6 +124,7 @@ pub(crate) fn describe(shard: &Shard, name: &Arc<str>, cluster: &Cluster, now: i
         operator_error: cluster.operator_error.to_string(),
         changed_unix_nanos: cluster.changed_unix_nanos,
         operator_failures: cluster.operator_failures,
+        fleet_only: false,
     }
 }
 

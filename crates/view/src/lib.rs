@@ -23,6 +23,7 @@ mod machines;
 mod names;
 mod needs;
 mod pages;
+mod past;
 mod plan;
 mod rails;
 mod roles;

@@ -68,7 +68,7 @@ impl<S: Shards> View<S> {
         request: v1::ListOffersRequest,
         pages: Pages<v1::OfferPage>,
     ) -> Result<(), Status> {
-        let snapshot = self.snapshot(None).await?;
+        let snapshot = self.snapshot(request.at).await?;
         let filter = Filter::new(request.filter, &snapshot.fleet)?;
         let need = if request.need.is_empty() {
             None
@@ -76,10 +76,10 @@ impl<S: Shards> View<S> {
             let key = find_need(&snapshot.fleet, &request.need)?;
             snapshot.fleet.need(&key).map(|demand| demand.need.clone())
         };
-        let as_of = snapshot.as_of;
+        let (as_of, past) = (snapshot.as_of, snapshot.past);
         drop(snapshot.fleet);
         let mut lots: BTreeMap<Sort, v1::Offer> = BTreeMap::new();
-        let mut walk = Walk::begin(None);
+        let mut walk = Walk::begin(past.as_ref());
         while let Some(slice) = self.next_slice(&mut walk).await? {
             for one in &slice {
                 let machine = &one.machine;

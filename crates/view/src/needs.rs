@@ -118,6 +118,11 @@ impl<S: Shards> View<S> {
     ) -> Result<Vec<v1::Need>, Status> {
         if let Some(past) = &snapshot.past {
             for row in &mut rows {
+                let since = past.around.as_ref().and_then(|around| around.short_since.get(&row.decided_as));
+                if let Some(since) = since {
+                    row.message.short_since_unix_nanos = since.unix_nanos;
+                    row.message.short_since_cycle = since.cycle;
+                }
                 let prices = row.machines.iter().filter_map(|id| past.machines.get(id));
                 row.message.usd_per_hour = prices.map(|machine| machine.price_usd_per_hour).sum();
             }

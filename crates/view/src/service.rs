@@ -139,7 +139,7 @@ impl<S: Shards> v1::view_server::View for View<S> {
         &self,
         request: Request<v1::ListClustersRequest>,
     ) -> Result<Response<Self::ListClustersStream>, Status> {
-        list!(self, request, list_clusters)
+        list!(self, request, list_clusters_at)
     }
 
     async fn list_decisions(
@@ -160,14 +160,14 @@ impl<S: Shards> v1::view_server::View for View<S> {
         &self,
         request: Request<v1::ListProvidersRequest>,
     ) -> Result<Response<Self::ListProvidersStream>, Status> {
-        list!(self, request, list_providers)
+        list!(self, request, list_providers_at)
     }
 
     async fn list_sessions(
         &self,
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<Self::ListSessionsStream>, Status> {
-        list!(self, request, list_sessions)
+        list!(self, request, list_sessions_at)
     }
 
     async fn list_shortfalls(
@@ -178,8 +178,7 @@ impl<S: Shards> v1::view_server::View for View<S> {
     }
 
     async fn get_rails(&self, request: Request<v1::GetRailsRequest>) -> Result<Response<v1::Rails>, Status> {
-        check(request.extensions(), Right::Read)?;
-        Ok(Response::new(self.rails().await?))
+        answer!(self, request, rails_at)
     }
 
     async fn get_costs(&self, request: Request<v1::GetCostsRequest>) -> Result<Response<v1::Costs>, Status> {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use bigfleet_engine::{Fleet, Options};
 use bigfleet_model::machine::Machine;
+use bigfleet_model::need::Need;
 use bigfleet_record::Recorded;
-use bigfleet_record::replay::ReplayError;
+use bigfleet_record::replay::{PastAround, ReplayError};
 use bigfleet_record::tape::{Reader, TapeError};
 use bigfleet_shard::Shard;
 use tonic::Status;
@@ -33,7 +34,28 @@ pub(crate) struct Snapshot {
 /// What the record adds to a fleet of the past.
 pub(crate) struct Past {
     pub(crate) machines: BTreeMap<Box<str>, Arc<Machine>>,
+    /// Rows of demand by cluster.
+    pub(crate) needs: BTreeMap<Arc<str>, Arc<[Need]>>,
     pub(crate) record: Recorded,
+    /// Absent if the build that wrote the record did not keep it.
+    pub(crate) around: Option<PastAround>,
+}
+
+impl Past {
+    /// A machine with what the record says of its provider.
+    pub(crate) fn known(&self, machine: &Arc<Machine>) -> Known {
+        let mut known = Known::recorded(machine.clone());
+        if let Some(around) = &self.around
+            && let Some(name) = around.provider_of(&machine.id)
+        {
+            known.provider = name.clone();
+            let surroundings = &around.surroundings;
+            let place = surroundings.settings.providers.iter().position(|provider| provider.name == *name);
+            let provider = place.and_then(|place| surroundings.providers.get(place));
+            known.heard_unix_nanos = provider.and_then(|p| p.listed.unix_nanos).unwrap_or_default();
+        }
+        known
+    }
 }
 
 impl Snapshot {
@@ -74,11 +96,31 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// What a trouble with the record means to whoever asked.
 pub(crate) fn tape_status(error: &ReplayError) -> Status {
     match error {
-        ReplayError::Tape(TapeError::TooEarly { .. } | TapeError::Empty(_)) => {
-            Status::not_found(error.to_string())
+        ReplayError::Tape(TapeError::TooEarly { unix_nanos, .. }) => {
+            Status::not_found(format!("{error}, of {}", time(*unix_nanos)))
         }
+        ReplayError::Tape(TapeError::Empty(_) | TapeError::Dropped) => Status::not_found(error.to_string()),
         _ => Status::internal(error.to_string()),
     }
+}
+
+/// A time as people write it, to the second.
+fn time(unix_nanos: i64) -> String {
+    prost_types::Timestamp { seconds: unix_nanos.div_euclid(1_000_000_000), nanos: 0 }.to_string()
+}
+
+/// Refuses a moment that is yet to come: the newest record would be passed off for it.
+fn not_yet(moment: &v1::moment::Moment, last_cycle: u64, now_unix_nanos: i64) -> Result<(), Status> {
+    let what = match moment {
+        v1::moment::Moment::Cycle(cycle) if *cycle > last_cycle => {
+            format!("cycle {cycle} has not run yet; the last was {last_cycle}")
+        }
+        v1::moment::Moment::UnixNanos(at) if *at > now_unix_nanos => {
+            format!("{} is yet to come; the shard's clock says {}", time(*at), time(now_unix_nanos))
+        }
+        _ => return Ok(()),
+    };
+    Err(Status::out_of_range(format!("{what}; ask without a moment to see the present")))
 }
 
 fn read_back(
@@ -101,7 +143,12 @@ fn read_back(
         fleet: state.fleet,
         options: state.record.options.clone(),
         now_unix_nanos: state.record.now_unix_nanos,
-        past: Some(Arc::new(Past { machines: state.machines, record: state.record })),
+        past: Some(Arc::new(Past {
+            machines: state.machines,
+            needs: state.needs,
+            record: state.record,
+            around: state.around,
+        })),
     })
 }
 
@@ -112,8 +159,10 @@ impl<S: Shards> View<S> {
         let Some(moment) = at.and_then(|at| at.moment) else {
             return Ok(self.shards.inspect(move |shard, now| Snapshot::live(shard, now, simulated)).await?);
         };
-        let now = self.as_of().await?;
+        let look = move |shard: &Shard, now: i64| (as_of(shard, now, simulated), shard.cycle());
+        let (now, last_cycle) = self.shards.inspect(look).await?;
         let folder = self.record_dir()?.to_owned();
+        not_yet(&moment, last_cycle, now.now_unix_nanos)?;
         blocking(move || read_back(&folder, &moment, now).map_err(|error| tape_status(&error))).await
     }
 
@@ -135,10 +184,10 @@ impl<S: Shards> View<S> {
     pub(crate) async fn find_machine(&self, snapshot: &Snapshot, text: &str) -> Result<Known, Status> {
         let Some(past) = &snapshot.past else { return known::find(&*self.shards, text).await };
         if let Some(machine) = past.machines.get(text) {
-            return Ok(Known::recorded(machine.clone()));
+            return Ok(past.known(machine));
         }
         let mut search = Search::new(text);
-        past.machines.values().for_each(|machine| search.consider(Known::recorded(machine.clone())));
+        past.machines.values().for_each(|machine| search.consider(past.known(machine)));
         search.result()
     }
 
@@ -149,7 +198,7 @@ impl<S: Shards> View<S> {
         ids: Vec<Box<str>>,
     ) -> Result<Vec<Known>, Status> {
         let Some(past) = &snapshot.past else { return known::named(&*self.shards, ids).await };
-        Ok(ids.iter().filter_map(|id| past.machines.get(id)).map(|m| Known::recorded(m.clone())).collect())
+        Ok(ids.iter().filter_map(|id| past.machines.get(id)).map(|machine| past.known(machine)).collect())
     }
 
     /// The next machines of a walk over all of them.
@@ -164,7 +213,7 @@ impl<S: Shards> View<S> {
             Walk::Past(past, after) => {
                 let rest = past.machines.range::<str, _>((Bound::Excluded(&**after), Bound::Unbounded));
                 let slice: Vec<Known> =
-                    rest.take(known::SLICE).map(|(_, machine)| Known::recorded(machine.clone())).collect();
+                    rest.take(known::SLICE).map(|(_, machine)| past.known(machine)).collect();
                 match slice.last() {
                     Some(last) => *after = last.machine.id.clone(),
                     None => *walk = Walk::Over,

@@ -184,7 +184,7 @@ impl<S: Shards> View<S> {
         request: v1::ListShortfallsRequest,
         pages: Pages<v1::ShortfallPage>,
     ) -> Result<(), Status> {
-        let snapshot = self.snapshot(None).await?;
+        let snapshot = self.snapshot(request.at).await?;
         if !request.cluster.is_empty() {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
@@ -192,11 +192,15 @@ impl<S: Shards> View<S> {
         let most = (request.limit > 0).then_some(request.limit as usize);
         let wanted = move |cluster: &str| request.cluster.is_empty() || *cluster == *request.cluster;
         let (mut all, total) = blocking(move || Ok(shortfalls(&fleet, most, &wanted))).await?;
-        let look = move |shard: &Shard, _| {
-            since(shard, &mut all);
-            all
-        };
-        let all = self.shards.inspect(look).await?;
+        if let Some(past) = &snapshot.past {
+            past.add_since(&mut all);
+        } else {
+            let look = move |shard: &Shard, _| {
+                since(shard, &mut all);
+                all
+            };
+            all = self.shards.inspect(look).await?;
+        }
         let mut total = Some(total as u64);
         let mut parts: Vec<Vec<v1::Shortfall>> = all.chunks(500).map(<[_]>::to_vec).collect();
         if parts.is_empty() {

@@ -22,7 +22,7 @@ pub(super) async fn check(shard: &Shard, simulated: bool) -> Vec<Finding> {
         Ok(offers) => findings.extend(prices(&offers, simulated)),
         Err(trouble) => findings.push(unanswered("offers", &trouble)),
     }
-    match shard.ask(|mut client| async move { client.get_rails(GetRailsRequest {}).await }).await {
+    match shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await {
         Ok(rails) => findings.extend(rails_of(&rails)),
         Err(trouble) => findings.push(unanswered("rails", &trouble)),
     }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args) -> Result<ExitCode, Failure> {
     let terminal = Terminal::of_stdout();
     let shard = Shard::new(&args.reach)?;
-    let rails = shard.ask(|mut client| async move { client.get_rails(GetRailsRequest {}).await }).await?;
+    let rails = shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await?;
     let mut out = stdout();
     match args.output.format(&terminal) {
         AnswerFormat::Text => story(&rails).write(&mut out, terminal.text_width(), terminal.paint)?,

@@ -39,11 +39,16 @@ pub enum TapeError {
     #[error("there is no decision record in {}; is it the right folder, and is recording on?", .0.display())]
     Empty(PathBuf),
     /// Nothing was recorded then, or it has been dropped since.
-    #[error("the record holds nothing as early as that; it begins at {begins}")]
+    #[error("the record holds nothing as early as that; it begins with cycle {cycle}")]
     TooEarly {
-        /// The first thing there is.
-        begins: String,
+        /// The first cycle there is.
+        cycle: u64,
+        /// When that ran.
+        unix_nanos: i64,
     },
+    /// What leads to a record has been dropped since the tape was opened.
+    #[error("the record of that moment has just been dropped, because it was the oldest; ask for a later one")]
+    Dropped,
     /// The system refused.
     #[error("cannot {doing} {}: {reason}", .path.display())]
     Io {

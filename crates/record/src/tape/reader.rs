@@ -114,26 +114,21 @@ impl Reader {
     /// The state of affairs in a cycle: its record, or if nothing changed then, the last one before it. Of two lives
     /// that counted the same cycles, the newer one.
     pub fn at_cycle(&self, cycle: u64) -> Result<Entry, TapeError> {
-        self.newest(|entry| entry.cycle <= cycle, |first| format!("cycle {}", first.cycle))
+        self.newest(|entry| entry.cycle <= cycle)
     }
 
     /// The state of affairs at an instant: the newest record that is not later.
     pub fn at_time(&self, unix_nanos: i64) -> Result<Entry, TapeError> {
-        self.newest(
-            |entry| entry.now_unix_nanos <= unix_nanos,
-            |first| format!("{} seconds after 1970", first.now_unix_nanos / 1_000_000_000),
-        )
+        self.newest(|entry| entry.now_unix_nanos <= unix_nanos)
     }
 
-    fn newest(
-        &self,
-        is_reached: impl Fn(&Entry) -> bool,
-        name: impl Fn(&Entry) -> String,
-    ) -> Result<Entry, TapeError> {
+    fn newest(&self, is_reached: impl Fn(&Entry) -> bool) -> Result<Entry, TapeError> {
         let segment = self.firsts.iter().rev().find(|first| is_reached(first));
         let Some(segment) = segment else {
             return Err(match self.firsts.first() {
-                Some(first) => TapeError::TooEarly { begins: name(first) },
+                Some(first) => {
+                    TapeError::TooEarly { cycle: first.cycle, unix_nanos: first.now_unix_nanos }
+                }
                 None => TapeError::Empty(self.folder.clone()),
             });
         };

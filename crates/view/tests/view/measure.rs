@@ -138,7 +138,7 @@ async fn measure() {
             .await
             .unwrap()
     );
-    time!("rails", Api::get_rails(&view, Request::new(v1::GetRailsRequest {})).await.unwrap());
+    time!("rails", Api::get_rails(&view, Request::new(v1::GetRailsRequest::default())).await.unwrap());
     time!("plan", Api::plan(&view, Request::new(v1::PlanRequest::default())).await.unwrap());
     let add = v1::AddMachines { like: bound.clone(), count: 100, ..Default::default() };
     let edit = v1::Edit { edit: Some(v1::edit::Edit::AddMachines(add)) };
