@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use bigfleet_model::machine::MachineState;
 
+use crate::event::ProviderId;
 use crate::flight::Stage;
 use crate::money::Money;
 use crate::shard::{Open, Shard};
 use crate::table::Slot;
+use crate::timers::Timer;
 
 impl Shard {
     /// Checks that everything kept agrees with everything else, and that every queue is within its bound. Costs as much as
@@ -31,6 +33,10 @@ impl Shard {
         for (index, provider) in self.providers.iter().enumerate() {
             let machines = self.table.iter().filter(|(_, row)| usize::from(row.provider.0) == index).count();
             expect(&format!("machines of provider {}", provider.name), provider.machines, machines)?;
+            let (id, next) = (ProviderId(index as u16), provider.next_list);
+            if provider.listing.is_none() && !self.timers.has(next, Timer::List(id, next)) {
+                return Err(format!("provider {} would never be listed again", provider.name));
+            }
         }
         Ok(())
     }

@@ -54,6 +54,9 @@ pub struct ProviderConfig {
     pub name: Arc<str>,
     /// How often it is listed.
     pub list_every: i64,
+    /// How often it is listed while it carries out moves of ours. Held back by moves that have taken long, and by
+    /// listings that take long themselves.
+    pub list_while_moving: i64,
     /// How often it is listed in full although it advances revisions; in between only changes are asked for.
     pub full_list_every: i64,
     /// Its listing is stale from this age on: no reclaim and no release of its machines.
@@ -61,9 +64,15 @@ pub struct ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// A provider under this name, listed every ten seconds.
+    /// A provider under this name, listed every ten seconds, and every second while something moves.
     pub fn named(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), list_every: 10 * SECOND, full_list_every: 10 * MINUTE, stale_after: MINUTE }
+        Self {
+            name: name.into(),
+            list_every: 10 * SECOND,
+            list_while_moving: SECOND,
+            full_list_every: 10 * MINUTE,
+            stale_after: MINUTE,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use bigfleet_model::need::NeedKey;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
-use crate::pauses;
+use crate::rails;
 use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
@@ -23,6 +23,8 @@ const EXPLAINED_PER_KIND: usize = 8;
 const LOOKED_AT_PER_KIND: usize = 200_000;
 /// How many cycles are kept at hand.
 const RECENT: usize = 256;
+/// How many actions they may have in all: while a fleet is built up every cycle has hundreds.
+const RECENT_ACTIONS: usize = 20_000;
 /// How many of the actions there was no room for are listed in a record.
 const LISTED_WITHOUT_ROOM: usize = 100;
 
@@ -189,30 +191,21 @@ impl Shard {
         decision.actions.iter().map(explain).collect()
     }
 
-    /// Applies the rails and begins what they let through: preemptions first, reclaims last.
+    /// Begins what the rails let through: preemptions first, reclaims last.
     fn execute(&mut self, decision: &Decision, now: i64, step: &mut Step) -> Vec<Fate> {
-        let mut order: Vec<usize> = (0..decision.actions.len()).collect();
-        order.sort_by_key(|index| match decision.actions[*index].kind {
-            ActionKind::Preempt => 0,
-            ActionKind::Bootstrap | ActionKind::Provision => 1,
-            ActionKind::Delete => 2,
-            ActionKind::Reclaim => 3,
-        });
-        let mut fates = vec![Fate::Busy; decision.actions.len()];
-        let mut begun = 0;
+        let mut fates = self.rehearse(decision, now);
         let mut reclaimed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
-        for index in order {
+        for index in rails::in_order(decision) {
             let action = &decision.actions[index];
-            let fate = self.rail(action, begun, &reclaimed, now);
-            let fate = fate.unwrap_or_else(|| self.begin(action, now, step));
-            if fate == Fate::Begun {
-                begun += usize::from(action.kind != ActionKind::Preempt);
-                if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
-                    *reclaimed.entry(cluster.clone()).or_default() += 1;
-                }
+            if fates[index] == Fate::Begun {
+                fates[index] = self.begin(action, now, step);
             }
-            fates[index] = fate;
-            Tally::bump(&mut self.tally.actions, (action.kind, fate));
+            if let (Fate::Begun, ActionKind::Reclaim, Some(cluster)) =
+                (fates[index], action.kind, &action.cluster)
+            {
+                *reclaimed.entry(cluster.clone()).or_default() += 1;
+            }
+            Tally::bump(&mut self.tally.actions, (action.kind, fates[index]));
         }
         for (name, count) in reclaimed {
             self.note_reclaims(name, count, now, step);
@@ -220,59 +213,6 @@ impl Shard {
         // What the bounds left over is wanted as much as what they let through.
         self.news.leftover |= fates.iter().any(|fate| matches!(fate, Fate::OverBound | Fate::NoPlace));
         fates
-    }
-
-    /// The rail that holds an action back, if one does.
-    fn rail(
-        &self,
-        action: &Action,
-        begun: usize,
-        reclaimed: &BTreeMap<Arc<str>, u32>,
-        now: i64,
-    ) -> Option<Fate> {
-        let rails = &self.config.rails;
-        if rails.dry_run {
-            return Some(Fate::DryRun);
-        }
-        if let Some(fate) = pauses::fate(&self.pauses, now, action) {
-            return Some(fate);
-        }
-        if !matches!(action.kind, ActionKind::Bootstrap | ActionKind::Provision) {
-            // Nothing is taken by hearsay; and a drain that cannot be ordered would evict pods for nothing.
-            let row = self.table.find(&action.machine).map(|slot| self.table.row(slot));
-            if row.is_none_or(|row| !self.is_fresh(row.provider, now)) {
-                return Some(Fate::StaleInventory);
-            }
-        }
-        if let Some(demand) = &action.need {
-            // A machine nobody could bind is not bought, and nobody is drained for it.
-            let cluster = self.clusters.get(&demand.need.cluster);
-            if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {
-                return Some(Fate::OperatorBackoff);
-            }
-        }
-        if action.kind == ActionKind::Reclaim && self.is_capped(action, reclaimed, now) {
-            return Some(Fate::Capped);
-        }
-        let bound = rails.max_actions_per_cycle;
-        (action.kind != ActionKind::Preempt && bound > 0 && begun >= bound).then_some(Fate::OverBound)
-    }
-
-    /// Whether a cluster has lost enough machines for this cycle, or for this window.
-    fn is_capped(&self, action: &Action, reclaimed: &BTreeMap<Arc<str>, u32>, now: i64) -> bool {
-        let Some((name, cluster)) =
-            action.cluster.as_ref().and_then(|name| self.clusters.get_key_value(name))
-        else {
-            return true;
-        };
-        let now_taken = reclaimed.get(name).copied().unwrap_or(0);
-        let since = now - self.config.rails.reclaim_window;
-        // A clock that was set back must not open the window early.
-        let lately: u32 = cluster.reclaims.iter().filter(|(at, _)| *at > since).map(|(_, count)| count).sum();
-        // Those taken in this cycle are no longer Configured; the share is of what the cycle began with.
-        let had = cluster.configured + now_taken as usize;
-        let most = ((self.config.rails.reclaim_fraction * had as f64).floor() as u32).max(1);
-        now_taken + lately >= most
     }
 
     fn note_reclaims(&mut self, name: Arc<str>, count: u32, now: i64, step: &mut Step) {
@@ -299,11 +239,14 @@ impl Shard {
     }
 
     fn keep(&mut self, record: Arc<CycleRecord>, step: &mut Step) {
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
+        self.recent_actions += record.actions.len();
+        while self.recent.len() >= RECENT || self.recent_actions > RECENT_ACTIONS {
+            let Some(oldest) = self.recent.pop_front() else { break };
+            self.recent_actions -= oldest.actions.len();
         }
         // Inputs would keep whole fleets alive; those who page back want decisions.
-        let brief = CycleRecord { inputs: Vec::new(), full: None, around: None, ..CycleRecord::clone(&record) };
+        let brief =
+            CycleRecord { inputs: Vec::new(), full: None, around: None, ..CycleRecord::clone(&record) };
         self.recent.push_back(Arc::new(brief));
         if self.config.record {
             step.effects.push(Effect::Record(record));

@@ -14,13 +14,13 @@ use crate::flight::{Flight, Stage};
 use crate::memory::LettingGo;
 use crate::pauses;
 use crate::shard::{Open, Shard};
-use crate::table::{Care, Slot};
+use crate::table::Slot;
 use crate::tally::Tally;
 use crate::tape::Fate;
 use crate::timers::Timer;
 
 /// The state a machine must be in for an action, and the one it enters.
-fn passage(kind: ActionKind) -> (MachineState, MachineState) {
+pub(crate) fn passage(kind: ActionKind) -> (MachineState, MachineState) {
     match kind {
         ActionKind::Bootstrap => (MachineState::Idle, MachineState::Configuring),
         ActionKind::Provision => (MachineState::Speculative, MachineState::Creating),
@@ -32,16 +32,12 @@ fn passage(kind: ActionKind) -> (MachineState, MachineState) {
 impl Shard {
     /// Begins an action, or says why not.
     pub(crate) fn begin(&mut self, action: &Action, now: i64, step: &mut Step) -> Fate {
+        if let Some(fate) = self.obstacle(action, 0) {
+            return fate;
+        }
         let Some(slot) = self.table.find(&action.machine) else { return Fate::Busy };
         let row = self.table.row(slot);
         let (from, to) = passage(action.kind);
-        if row.flight.is_some() || row.care != Care::Fine || row.machine.state != from {
-            return Fate::Busy;
-        }
-        let waits = matches!(action.kind, ActionKind::Preempt | ActionKind::Reclaim);
-        if !waits && self.airborne >= 2 * self.config.limits.flights {
-            return Fate::NoPlace;
-        }
         let mut machine = Machine::clone(&row.machine);
         let idle_since = machine.idle_since_unix_nanos.take();
         machine.state = to;
@@ -385,6 +381,7 @@ impl Shard {
             }
             Stage::Blob(_) | Stage::LettingGo(_) | Stage::Backoff => {}
         }
+        self.may_move(slot);
         Tally::bump(&mut self.tally.flights, (flight.kind, outcome));
         self.pump(now, step);
         Some(flight)

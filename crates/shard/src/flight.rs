@@ -84,11 +84,6 @@ impl Stage {
 impl Flight {
     /// The order in which flights get places: preemptions first, reclaims last.
     pub(crate) fn rank(&self) -> u8 {
-        match self.kind {
-            ActionKind::Preempt => 0,
-            ActionKind::Bootstrap | ActionKind::Provision => 1,
-            ActionKind::Delete => 2,
-            ActionKind::Reclaim => 3,
-        }
+        crate::rails::rank(self.kind)
     }
 }

@@ -24,6 +24,9 @@ impl Shard {
         now: i64,
     ) {
         for (name, rows) in demand {
+            let share =
+                |need: &Need| Need { profile: self.profiles.share(need.profile.clone()), ..need.clone() };
+            let rows = rows.iter().map(share).collect();
             self.replace(&name, rows, now);
         }
         for (name, held) in held {
@@ -162,6 +165,7 @@ impl Shard {
             } else {
                 same = false;
                 need.first_seen_unix_nanos = now;
+                need.profile = self.profiles.share(profile);
             }
             need.cluster = name.clone();
             need.parked = false;
@@ -182,7 +186,9 @@ impl Shard {
         for need in stamped.iter_mut().filter(|need| need.profile.same().is_some()) {
             need.parked = self.parking.is_parked(&need.key());
         }
-        let needs: Arc<[Need]> = stamped.clone().into();
+        // Parked gangs are rare; without them all may share the rows.
+        let needs =
+            if stamped.iter().any(|need| need.parked) { stamped.clone().into() } else { rows.clone() };
         if let Err(error) = self.engine.replace(name, stamped, now) {
             // Rows were checked when they came in; those from disk passed then.
             debug_assert!(false, "{error}");

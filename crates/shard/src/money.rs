@@ -32,11 +32,11 @@ impl Bill {
     }
 }
 
-/// Bills by state and capacity type, and by cluster and capacity type.
+/// Bills by state and capacity type, and the same for each cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Money {
     by_state: BTreeMap<(MachineState, CapacityType), Bill>,
-    by_cluster: BTreeMap<(Arc<str>, CapacityType), Bill>,
+    by_cluster: BTreeMap<(Arc<str>, CapacityType, MachineState), Bill>,
 }
 
 impl Money {
@@ -53,7 +53,7 @@ impl Money {
             self.by_state.remove(&place);
         }
         if let Some(cluster) = cluster {
-            let place = (cluster.clone(), machine.capacity_type);
+            let place = (cluster.clone(), machine.capacity_type, machine.state);
             if change(self.by_cluster.entry(place.clone()).or_default()) {
                 self.by_cluster.remove(&place);
             }
@@ -67,14 +67,24 @@ impl Money {
 
     /// Bills by cluster and capacity type; only those with machines.
     pub fn by_cluster(&self) -> impl Iterator<Item = (&Arc<str>, CapacityType, Bill)> {
-        self.by_cluster.iter().map(|((cluster, capacity), bill)| (cluster, *capacity, *bill))
+        let mut bills: BTreeMap<(&Arc<str>, CapacityType), Bill> = BTreeMap::new();
+        for ((cluster, capacity, _), bill) in &self.by_cluster {
+            let sum = bills.entry((cluster, *capacity)).or_default();
+            *sum = sum.plus(*bill);
+        }
+        bills.into_iter().map(|((cluster, capacity), bill)| (cluster, capacity, bill))
+    }
+
+    /// The bills of one cluster by capacity type and state; only those with machines.
+    pub fn holding_of(&self, cluster: &Arc<str>) -> impl Iterator<Item = (CapacityType, MachineState, Bill)> {
+        let first = (cluster.clone(), CapacityType::Unspecified, MachineState::Speculative);
+        let mine = self.by_cluster.range(first..).take_while(move |((name, ..), _)| name == cluster);
+        mine.map(|((_, capacity, state), bill)| (*capacity, *state, *bill))
     }
 
     /// The bill of one cluster.
     pub fn of_cluster(&self, cluster: &Arc<str>) -> Bill {
-        let all = self.by_cluster.range((cluster.clone(), CapacityType::Unspecified)..);
-        let mine = all.take_while(|((name, _), _)| name == cluster);
-        mine.fold(Bill::default(), |sum, (_, bill)| sum.plus(*bill))
+        self.holding_of(cluster).fold(Bill::default(), |sum, (_, _, bill)| sum.plus(bill))
     }
 
     fn sum(&self, counts: impl Fn(MachineState) -> bool) -> Bill {
@@ -113,6 +123,9 @@ mod tests {
             money.count(&machine, Some(&shop), 1);
         }
         assert_eq!((money.spend().machines, money.of_cluster(&shop).machines), (999, 999));
+        let held: Vec<_> =
+            money.holding_of(&shop).map(|(kind, state, bill)| (kind, state, bill.machines)).collect();
+        assert_eq!(held, [(CapacityType::Spot, MachineState::Configured, 999)]);
         for cents in 1..1000 {
             machine.price_usd_per_hour = 0.1 / f64::from(cents);
             money.count(&machine, Some(&shop), -1);

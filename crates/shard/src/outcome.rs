@@ -66,6 +66,7 @@ impl Shard {
             if missed {
                 self.ask(slot, step);
             }
+            self.list_soon(provider, now);
         }
         self.pump(now, step);
     }

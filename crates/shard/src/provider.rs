@@ -1,6 +1,9 @@
 //! What a shard knows of one provider: how fresh its listing is and how it has been doing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use crate::table::Slot;
 
 /// One provider.
 #[derive(Clone, Debug)]
@@ -26,6 +29,16 @@ pub struct Provider {
     pub(crate) revision: Arc<[u8]>,
     pub(crate) listing: Option<Listing>,
     pub(crate) generation: u32,
+    /// When it is listed next; a timer for any other instant means nothing.
+    pub(crate) next_list: i64,
+    /// No listing is hurried before this, so that listings stay a small part of the time.
+    pub(crate) rests_until: i64,
+    /// How long its last full listing took.
+    pub(crate) full_took: i64,
+    /// How long its last listing of changes took.
+    pub(crate) changes_took: i64,
+    /// Machines that it may be moving; those that have arrived are struck out after each listing.
+    pub(crate) moving: BTreeSet<Slot>,
 }
 
 /// A listing that waits to be confirmed.
@@ -63,6 +76,11 @@ impl Provider {
             revision: Arc::from([]),
             listing: None,
             generation: 0,
+            next_list: i64::MIN,
+            rests_until: i64::MIN,
+            full_took: 0,
+            changes_took: 0,
+            moving: BTreeSet::new(),
         }
     }
 

@@ -130,6 +130,7 @@ impl Shard {
 
     /// Sets the watchdog of a machine that entered its state, and the first question about one that failed.
     pub(crate) fn set_watch(&mut self, slot: Slot, now: i64) {
+        self.may_move(slot);
         let row = self.table.row(slot);
         if let Some(limit) = self.config.patience.watch(row.machine.state) {
             self.timers.set(row.since + limit, Timer::Watch(slot, row.since));

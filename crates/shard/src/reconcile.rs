@@ -15,7 +15,6 @@ use crate::provider::{HeldListing, Listing};
 use crate::shard::{Open, Shard};
 use crate::table::{Care, Row, Slot};
 use crate::tally::Tally;
-use crate::timers::Timer;
 
 /// The longest wait after a listing that failed.
 const LIST_BACKOFF_MOST: i64 = 60 * SECOND;
@@ -28,15 +27,20 @@ impl Shard {
             return;
         }
         let call = self.next_call(Open::List(id));
-        let settings = &self.config.providers[index];
+        let full = self.wants_full_list(id, now);
         let provider = &mut self.providers[index];
-        let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
-        let full = due || provider.revision.is_empty() || provider.held.is_some();
         provider.generation = provider.generation.wrapping_add(1);
         provider.listing = Some(Listing { begun: now, full });
         let since = if full { [].into() } else { provider.revision.clone() };
         let timeout_nanos = self.config.patience.list;
         step.effects.push(Effect::List { call, provider: id, since, timeout_nanos });
+    }
+
+    /// Whether a listing begun now would be of everything.
+    pub(crate) fn wants_full_list(&self, id: ProviderId, now: i64) -> bool {
+        let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
+        let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
+        due || provider.revision.is_empty() || provider.held.is_some()
     }
 
     /// Takes in a part of a listing.
@@ -123,14 +127,18 @@ impl Shard {
         let index = id.0 as usize;
         self.providers[index].listing = None;
         let believed = !listing.full || self.take_losses(id, listing.begun, now, step);
-        let settings = &self.config.providers[index];
-        self.timers.set(now + settings.list_every, Timer::List(id));
-        let provider = &mut self.providers[index];
-        provider.failures = 0;
-        if !believed {
+        self.providers[index].failures = 0;
+        if believed {
+            self.believe(id, listing, end, step);
+        } else {
             Tally::bump(&mut self.tally.listings, "held");
-            return;
         }
+        self.list_again(id, listing, now);
+    }
+
+    /// Notes a listing as the one we go by.
+    fn believe(&mut self, id: ProviderId, listing: Listing, end: ListEnd, step: &mut Step) {
+        let provider = &mut self.providers[id.0 as usize];
         Tally::bump(&mut self.tally.listings, if listing.full { "full" } else { "changes" });
         let first = provider.listed_unix_nanos.is_none();
         provider.listed_unix_nanos = Some(listing.begun);
@@ -201,8 +209,10 @@ impl Shard {
         provider.failures = provider.failures.saturating_add(1);
         provider.last_error = error.to_string().into();
         let wait = (SECOND << provider.failures.min(6)).min(LIST_BACKOFF_MOST);
-        self.timers.set(now + wait, Timer::List(id));
-        if provider.failures == 1 {
+        let is_first = provider.failures == 1;
+        self.list_at(id, now + wait);
+        if is_first {
+            let provider = &self.providers[id.0 as usize];
             let text = format!(
                 "provider {} could not be listed: {error}; trying again, and taking nothing away once its listing is \
                  stale",

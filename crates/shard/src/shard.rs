@@ -17,6 +17,7 @@ use crate::memory::{MachineMemo, Memory};
 use crate::money::Money;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
+use crate::profiles::Profiles;
 use crate::provider::Provider;
 use crate::table::{Slot, Table};
 use crate::tally::Tally;
@@ -54,6 +55,7 @@ pub struct Shard {
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
+    pub(crate) profiles: Profiles,
     pub(crate) ledger: Ledger,
     pub(crate) parking: Parking,
     pub(crate) hints: Hints,
@@ -68,6 +70,8 @@ pub struct Shard {
     /// What the tape last said of the surroundings.
     pub(crate) said: Surroundings,
     pub(crate) recent: VecDeque<Arc<CycleRecord>>,
+    /// How many actions those have in all.
+    pub(crate) recent_actions: usize,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
     pub(crate) cycle: u64,
@@ -86,10 +90,6 @@ impl Shard {
     pub fn new(config: Config, memory: Memory, now_unix_nanos: i64) -> Self {
         let providers: Vec<Provider> =
             config.providers.iter().map(|p| Provider::new(p.name.clone())).collect();
-        let mut timers = Timers::default();
-        for index in 0..providers.len() {
-            timers.set(now_unix_nanos, Timer::List(ProviderId(index as u16)));
-        }
         let mut shard = Self {
             engine: Fleet::new(config.parallelism),
             table: Table::default(),
@@ -101,17 +101,19 @@ impl Shard {
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
+            profiles: Profiles::default(),
             ledger: Ledger::remembering(memory.shortfalls),
             parking: Parking::default(),
             hints: Hints::default(),
             money: Money::default(),
             tally: Tally::default(),
-            timers,
+            timers: Timers::default(),
             remembered: memory.machines,
             tape: Vec::new(),
             wants_full: true,
             said: Surroundings::default(),
             recent: VecDeque::new(),
+            recent_actions: 0,
             ready: Arc::default(),
             decision: None,
             cycle: memory.cycle,
@@ -124,6 +126,9 @@ impl Shard {
             started: now_unix_nanos,
             config,
         };
+        for index in 0..shard.providers.len() {
+            shard.list_at(ProviderId(index as u16), now_unix_nanos);
+        }
         for until in shard.pauses.values().filter_map(|pause| pause.until_unix_nanos) {
             shard.timers.set(until, Timer::Pauses);
         }
@@ -167,7 +172,10 @@ impl Shard {
         let now = now_unix_nanos;
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
-                Timer::List(provider) => self.list(provider, now, step),
+                Timer::List(provider, at) if self.is_next_list(provider, at) => {
+                    self.list(provider, now, step)
+                }
+                Timer::List(..) => {}
                 Timer::Blob(slot, request) => self.blob_is_late(slot, request, now, step),
                 Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction, now, step),
                 Timer::Retry(slot, flight) => self.retry(slot, flight, now, step),

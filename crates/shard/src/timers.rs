@@ -10,8 +10,8 @@ use crate::table::Slot;
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// List a provider.
-    List(ProviderId),
+    /// List a provider; valid if this is still when it is to be listed.
+    List(ProviderId, i64),
     /// A bootstrap blob has not come.
     Blob(Slot, WireId),
     /// The grace of a drain is over.
@@ -51,6 +51,12 @@ impl Timers {
 
     pub(crate) fn next(&self) -> Option<i64> {
         self.due.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Whether a timer is set.
+    pub(crate) fn has(&self, at_unix_nanos: i64, timer: Timer) -> bool {
+        let then = self.due.range((at_unix_nanos, 0)..=(at_unix_nanos, u64::MAX));
+        then.into_iter().any(|(_, set)| *set == timer)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -9,6 +9,8 @@ mod acquire;
 mod chaos;
 #[path = "shard/give_back.rs"]
 mod give_back;
+#[path = "shard/next_list.rs"]
+mod next_list;
 #[path = "shard/rails.rs"]
 mod rails;
 #[path = "shard/reconcile.rs"]

@@ -18,8 +18,8 @@ use crate::shards::Shards;
 use crate::snapshot::{Snapshot, Walk, as_of};
 use crate::v1;
 
-/// Clusters on one page: each is added up machine by machine.
-const PAGE: usize = 25;
+/// Clusters on one page, and in one look.
+const PAGE: usize = 100;
 
 /// Needs that are short, by cluster: (unmet, short at all).
 pub(crate) type ShortCounts = BTreeMap<Arc<str>, (u32, u32)>;
@@ -95,19 +95,8 @@ fn session(name: &str, cluster: &Cluster) -> Option<v1::Session> {
 
 /// Everything about a cluster.
 pub(crate) fn describe(shard: &Shard, name: &Arc<str>, cluster: &Cluster, now: i64) -> v1::Cluster {
-    let mut cells: BTreeMap<(CapacityType, MachineState), (u32, f64)> = BTreeMap::new();
-    for view in shard.machines_of(name) {
-        let cell = cells.entry((view.machine.capacity_type, view.machine.state)).or_default();
-        cell.0 += 1;
-        cell.1 += view.machine.price_usd_per_hour;
-    }
-    let machines =
-        cells.into_iter().map(|((capacity_type, state), (machines, usd_per_hour))| v1::SupplyCell {
-            capacity_type: capacity_type.to_wire(),
-            state: state.to_wire(),
-            machines,
-            usd_per_hour,
-        });
+    let holding = shard.money().holding_of(name);
+    let machines = holding.map(|(capacity_type, state, bill)| supply_cell(state, capacity_type, bill));
     v1::Cluster {
         lane: Some(lane(shard, name, cluster, now)),
         machines: machines.collect(),

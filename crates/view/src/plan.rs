@@ -11,7 +11,7 @@ use tonic::Status;
 use crate::convert::{is_unmet, kind, kind_from};
 use crate::decisions::{At, message};
 use crate::names::find_cluster;
-use crate::rails::{rehearse, totals};
+use crate::rails::totals;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{Snapshot, blocking};
@@ -77,7 +77,7 @@ impl<S: Shards> View<S> {
         })
         .await?;
         let rehearsed = decision.clone();
-        let fates = self.shards.inspect(move |shard, now| rehearse(shard, &rehearsed, now)).await?;
+        let fates = self.shards.inspect(move |shard, now| shard.rehearse(&rehearsed, now)).await?;
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         let at = At { cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
         let all: Vec<Decided> = decided(&decision, &fates);

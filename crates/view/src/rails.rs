@@ -1,12 +1,12 @@
-//! The rails and what they hold back now; what the next cycle's actions would meet; and what everything costs.
+//! The rails and what they hold back now, and what everything costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bigfleet_engine::{Action, ActionKind, Decision};
+use bigfleet_engine::ActionKind;
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::MachineState;
-use bigfleet_shard::{Bill, Care, Cluster, Fate, Ordered, Shard};
+use bigfleet_shard::{Bill, Cluster, Fate, Ordered, Shard};
 use tonic::Status;
 
 use crate::clusters::{held_rollup, provider};
@@ -23,20 +23,14 @@ const TOLD: usize = 1000;
 
 /// How many machines a cluster may lose, and has lost lately.
 pub(crate) fn reclaim_cap(shard: &Shard, name: &str, cluster: &Cluster, now: i64) -> v1::ReclaimCap {
-    let rails = &shard.config().rails;
-    let since = now - rails.reclaim_window;
-    let lately = cluster.reclaims.iter().filter(|(at, _)| *at > since);
+    let cap = shard.reclaim_cap(cluster, now);
     v1::ReclaimCap {
         cluster: name.to_owned(),
-        configured: cluster.configured as u32,
-        cap: most_reclaims(rails.reclaim_fraction, cluster.configured),
-        used: lately.clone().map(|(_, count)| count).sum(),
-        frees_unix_nanos: lately.map(|(at, _)| at + rails.reclaim_window).min().unwrap_or_default(),
+        configured: cap.configured as u32,
+        cap: cap.most,
+        used: cap.used,
+        frees_unix_nanos: cap.frees_unix_nanos.unwrap_or_default(),
     }
-}
-
-fn most_reclaims(fraction: f64, configured: usize) -> u32 {
-    ((fraction * configured as f64).floor() as u32).max(1)
 }
 
 /// Adds up actions by kind and fate.
@@ -47,103 +41,6 @@ pub(crate) fn totals(actions: impl Iterator<Item = (ActionKind, Fate)>) -> Vec<v
     }
     let count = |((k, f), actions)| v1::FateCount { kind: kind(k).into(), fate: fate(f).into(), actions };
     counts.into_iter().map(count).collect()
-}
-
-/// What the rails would make of a decision if it were executed now: a fate for each of its actions.
-///
-/// The same rules in the same order as the shard's own, which a test holds this against; nothing is begun.
-pub(crate) fn rehearse(shard: &Shard, decision: &Decision, now: i64) -> Vec<Fate> {
-    let mut order: Vec<usize> = (0..decision.actions.len()).collect();
-    order.sort_by_key(|index| match decision.actions[*index].kind {
-        ActionKind::Preempt => 0,
-        ActionKind::Bootstrap | ActionKind::Provision => 1,
-        ActionKind::Delete => 2,
-        ActionKind::Reclaim => 3,
-    });
-    let mut rehearsal = Rehearsal { shard, now, begun: 0, reclaimed: BTreeMap::new() };
-    let mut fates = vec![Fate::Busy; decision.actions.len()];
-    for index in order {
-        fates[index] = rehearsal.fate(&decision.actions[index]);
-    }
-    fates
-}
-
-struct Rehearsal<'a> {
-    shard: &'a Shard,
-    now: i64,
-    begun: usize,
-    reclaimed: BTreeMap<Arc<str>, u32>,
-}
-
-impl Rehearsal<'_> {
-    fn fate(&mut self, action: &Action) -> Fate {
-        let fate = self.rail(action).unwrap_or_else(|| self.begin(action));
-        if fate == Fate::Begun {
-            self.begun += usize::from(action.kind != ActionKind::Preempt);
-            if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
-                *self.reclaimed.entry(cluster.clone()).or_default() += 1;
-            }
-        }
-        fate
-    }
-
-    fn rail(&self, action: &Action) -> Option<Fate> {
-        let (shard, now) = (self.shard, self.now);
-        let rails = &shard.config().rails;
-        if rails.dry_run {
-            return Some(Fate::DryRun);
-        }
-        let gets = action.need.as_ref().map(|demand| &*demand.need.cluster);
-        let in_force = shard.pauses().values().filter(|p| p.until_unix_nanos.is_none_or(|until| now < until));
-        let covering = in_force.filter(|p| {
-            [action.cluster.as_deref(), gets].into_iter().any(|cluster| p.scope.covers(action.kind, cluster))
-        });
-        let paused = covering.map(|p| if p.dry_run { Fate::DryRun } else { Fate::Paused }).min();
-        if paused.is_some() {
-            return paused;
-        }
-        if matches!(action.kind, ActionKind::Reclaim | ActionKind::Delete) {
-            let view = shard.machine(&action.machine);
-            if view.is_none_or(|view| !shard.is_provider_fresh(view.provider, now)) {
-                return Some(Fate::StaleInventory);
-            }
-        }
-        if let Some(cluster) = gets {
-            let cluster = shard.clusters().get(cluster);
-            if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {
-                return Some(Fate::OperatorBackoff);
-            }
-        }
-        if action.kind == ActionKind::Reclaim && self.is_capped(action) {
-            return Some(Fate::Capped);
-        }
-        let bound = rails.max_actions_per_cycle;
-        (action.kind != ActionKind::Preempt && bound > 0 && self.begun >= bound).then_some(Fate::OverBound)
-    }
-
-    fn is_capped(&self, action: &Action) -> bool {
-        let known = action.cluster.as_ref().and_then(|name| self.shard.clusters().get_key_value(name));
-        let Some((name, cluster)) = known else { return true };
-        let cap = reclaim_cap(self.shard, name, cluster, self.now);
-        self.reclaimed.get(name).copied().unwrap_or(0) + cap.used >= cap.cap
-    }
-
-    fn begin(&self, action: &Action) -> Fate {
-        let Some(view) = self.shard.machine(&action.machine) else { return Fate::Busy };
-        let from = match action.kind {
-            ActionKind::Bootstrap | ActionKind::Delete => MachineState::Idle,
-            ActionKind::Provision => MachineState::Speculative,
-            ActionKind::Preempt | ActionKind::Reclaim => MachineState::Configured,
-        };
-        if view.flight.is_some() || *view.care != Care::Fine || view.machine.state != from {
-            return Fate::Busy;
-        }
-        if self.shard.queues().waiting >= self.shard.config().limits.flights {
-            Fate::NoPlace
-        } else {
-            Fate::Begun
-        }
-    }
 }
 
 impl<S: Shards> View<S> {

@@ -40,6 +40,9 @@ pub(crate) struct Knobs {
     /// How often each provider is listed [default: 10s]
     #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Pace")]
     list_every: Option<i64>,
+    /// How often a provider is listed while it carries out moves; slower where listings or moves take long [default: 1s]
+    #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Pace")]
+    list_while_moving: Option<i64>,
     /// How often a provider with revisions is listed in full [default: 10m]
     #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Pace")]
     full_list_every: Option<i64>,
@@ -148,6 +151,7 @@ impl Knobs {
     pub(super) fn provider(&self, name: &str) -> ProviderConfig {
         let mut config = ProviderConfig::named(name);
         set(&mut config.list_every, self.list_every);
+        set(&mut config.list_while_moving, self.list_while_moving);
         set(&mut config.full_list_every, self.full_list_every);
         set(&mut config.stale_after, self.stale_after);
         config

@@ -41,6 +41,7 @@ pub(crate) fn shard(name: &str, seed: u64, speed: Speed) -> Config {
 pub(crate) fn provider(name: &str, speed: Speed) -> ProviderConfig {
     let mut config = ProviderConfig::named(name);
     config.list_every = speed.at_least(config.list_every, TICK);
+    config.list_while_moving = speed.at_least(config.list_while_moving, TICK);
     config.stale_after = speed.at_least(config.stale_after, ANSWER);
     config
 }

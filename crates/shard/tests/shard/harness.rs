@@ -157,6 +157,8 @@ pub(crate) struct World {
     pub(crate) said: Vec<Notice>,
     pub(crate) calls: Vec<(i64, Request)>,
     pub(crate) lists: Vec<bool>,
+    /// When listings were asked for.
+    pub(crate) listed_at: Vec<i64>,
     pub(crate) records: Vec<Arc<CycleRecord>>,
     /// Effects that are not carried out until [`World::release`].
     pub(crate) hold_calls: bool,
@@ -186,6 +188,7 @@ impl World {
             said: vec![],
             calls: vec![],
             lists: vec![],
+            listed_at: vec![],
             records: vec![],
             hold_calls: false,
             hold_lists: false,
@@ -219,6 +222,9 @@ impl World {
     fn carry_out(&mut self, step: Step) {
         step.facts.into_iter().for_each(|fact| self.memory.learn(fact));
         for effect in step.effects {
+            if let Effect::List { .. } = effect {
+                self.listed_at.push(self.now);
+            }
             match &effect {
                 Effect::Call { .. } if self.hold_calls => self.held.push(effect),
                 Effect::List { .. } if self.hold_lists => self.held.push(effect),

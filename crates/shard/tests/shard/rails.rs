@@ -127,3 +127,38 @@ fn a_record_lists_only_the_first_of_those_there_was_no_room_for() {
     assert_eq!((record.decided, record.begun(ActionKind::Bootstrap)), (300, 5));
     assert!(record.actions.len() < 110, "{} listed", record.actions.len());
 }
+
+#[test]
+fn a_rehearsal_says_what_the_next_cycle_does_and_changes_nothing() {
+    let serving = (0..20).map(|n| bound(&format!("s-{n:02}"), "shop", 7));
+    let free = machines(6, Idle);
+    let mut world = World::with(serving.chain(free).collect(), |config| {
+        config.limits.flights = 1;
+        config.rails.max_actions_per_cycle = 4;
+        config.rails.reclaim_fraction = 0.1;
+    });
+    world.hold_calls = true;
+    for (session, cluster) in [(1, "shop"), (2, "ml"), (3, "web")] {
+        world.open(session, cluster);
+    }
+    world.command(|shard, now, step| shard.pause(pause(Some("web"), None, None), now, step)).unwrap();
+    world.report(1, "shop", vec![need("shop", 7, 20)]);
+    world.report(2, "ml", vec![]);
+    world.report(3, "web", vec![]);
+    world.pass(SECOND);
+    world.report(1, "shop", vec![need("shop", 7, 12)]);
+    world.report(2, "ml", vec![need("ml", 9, 5)]);
+    world.report(3, "web", vec![need("web", 8, 1)]);
+    let decision = world.shard.engine().fork().cycle(&world.shard.options(), world.now);
+    let before = format!("{:?} {:?}", world.shard.queues(), world.shard.tally().actions);
+    let rehearsed = world.shard.rehearse(&decision, world.now);
+    assert_eq!(format!("{:?} {:?}", world.shard.queues(), world.shard.tally().actions), before);
+    let cycles = world.records.len();
+    world.pass(0);
+    let record = world.records[cycles..].iter().find(|record| record.decided > 0).expect("a cycle ran");
+    let fates: Vec<Fate> = record.actions.iter().map(|ordered| ordered.fate).collect();
+    assert_eq!(fates, rehearsed);
+    let count = |wanted: Fate| rehearsed.iter().filter(|fate| **fate == wanted).count();
+    assert_eq!((count(Fate::Begun), count(Fate::NoPlace), count(Fate::Paused)), (4, 3, 1), "{rehearsed:?}");
+    assert!(count(Fate::Capped) > 0, "{rehearsed:?}");
+}

@@ -1,0 +1,150 @@
+//! The rails: what of a decision is begun, and what is held back and why.
+//!
+//! [`Shard::rehearse`] is the one place where that is worked out, without changing anything. A cycle rehearses its decision
+//! and begins what was let through; whoever wants to know what the next cycle would do rehearses too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_engine::{Action, ActionKind, Decision};
+
+use crate::cluster::Cluster;
+use crate::execute::passage;
+use crate::pauses;
+use crate::shard::Shard;
+use crate::table::Care;
+use crate::tape::Fate;
+
+/// How many machines a cluster may lose to reclaims, in one cycle and in one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReclaimCap {
+    /// How many of its machines are Configured now.
+    pub configured: usize,
+    /// How many it may lose.
+    pub most: u32,
+    /// How many it lost within the window that ends now.
+    pub used: u32,
+    /// When the first of those leaves the window; `None` if there are none.
+    pub frees_unix_nanos: Option<i64>,
+}
+
+/// What was let through so far in one rehearsal.
+#[derive(Default)]
+struct LetThrough {
+    /// Actions that count against the bound.
+    bounded: usize,
+    /// Moves that take a place.
+    places: usize,
+    reclaimed: BTreeMap<Arc<str>, u32>,
+}
+
+/// The order in which actions are begun: preemptions first, reclaims last.
+pub(crate) fn rank(kind: ActionKind) -> u8 {
+    match kind {
+        ActionKind::Preempt => 0,
+        ActionKind::Bootstrap | ActionKind::Provision => 1,
+        ActionKind::Delete => 2,
+        ActionKind::Reclaim => 3,
+    }
+}
+
+/// Whether an action first waits for a cluster to let go of the machine, and so occupies nobody.
+fn waits(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::Preempt | ActionKind::Reclaim)
+}
+
+/// The places of a decision's actions, in the order in which they are begun.
+pub(crate) fn in_order(decision: &Decision) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..decision.actions.len()).collect();
+    order.sort_by_key(|index| rank(decision.actions[*index].kind));
+    order
+}
+
+impl Shard {
+    /// What would become of each action of a decision if it were begun now. Nothing is changed.
+    pub fn rehearse(&self, decision: &Decision, now_unix_nanos: i64) -> Vec<Fate> {
+        let mut fates = vec![Fate::Busy; decision.actions.len()];
+        let mut through = LetThrough::default();
+        for index in in_order(decision) {
+            let action = &decision.actions[index];
+            let held = self.rail(action, &through, now_unix_nanos);
+            fates[index] = held.or_else(|| self.obstacle(action, through.places)).unwrap_or(Fate::Begun);
+            if fates[index] == Fate::Begun {
+                through.bounded += usize::from(action.kind != ActionKind::Preempt);
+                through.places += usize::from(!waits(action.kind));
+                if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
+                    *through.reclaimed.entry(cluster.clone()).or_default() += 1;
+                }
+            }
+        }
+        fates
+    }
+
+    /// The rail that holds an action back, if one does.
+    fn rail(&self, action: &Action, through: &LetThrough, now: i64) -> Option<Fate> {
+        let rails = &self.config.rails;
+        if rails.dry_run {
+            return Some(Fate::DryRun);
+        }
+        if let Some(fate) = pauses::fate(&self.pauses, now, action) {
+            return Some(fate);
+        }
+        if !matches!(action.kind, ActionKind::Bootstrap | ActionKind::Provision) {
+            // Nothing is taken by hearsay; and a drain that cannot be ordered would evict pods for nothing.
+            let row = self.table.find(&action.machine).map(|slot| self.table.row(slot));
+            if row.is_none_or(|row| !self.is_fresh(row.provider, now)) {
+                return Some(Fate::StaleInventory);
+            }
+        }
+        if let Some(demand) = &action.need {
+            // A machine nobody could bind is not bought, and nobody is drained for it.
+            let cluster = self.clusters.get(&demand.need.cluster);
+            if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {
+                return Some(Fate::OperatorBackoff);
+            }
+        }
+        if action.kind == ActionKind::Reclaim && self.is_capped(action, through, now) {
+            return Some(Fate::Capped);
+        }
+        let bound = rails.max_actions_per_cycle;
+        (action.kind != ActionKind::Preempt && bound > 0 && through.bounded >= bound)
+            .then_some(Fate::OverBound)
+    }
+
+    /// Whether a cluster has lost enough machines for this cycle, or for this window.
+    fn is_capped(&self, action: &Action, through: &LetThrough, now: i64) -> bool {
+        let Some((name, cluster)) =
+            action.cluster.as_ref().and_then(|name| self.clusters.get_key_value(name))
+        else {
+            return true;
+        };
+        let cap = self.reclaim_cap(cluster, now);
+        through.reclaimed.get(name).copied().unwrap_or(0) + cap.used >= cap.most
+    }
+
+    /// How many machines a cluster may lose, and has lost lately.
+    pub fn reclaim_cap(&self, cluster: &Cluster, now_unix_nanos: i64) -> ReclaimCap {
+        let rails = &self.config.rails;
+        let since = now_unix_nanos - rails.reclaim_window;
+        // A clock that was set back must not open the window early.
+        let lately = cluster.reclaims.iter().filter(|(at, _)| *at > since);
+        ReclaimCap {
+            configured: cluster.configured,
+            most: ((rails.reclaim_fraction * cluster.configured as f64).floor() as u32).max(1),
+            used: lately.clone().map(|(_, count)| count).sum(),
+            frees_unix_nanos: lately.map(|(at, _)| at + rails.reclaim_window).min(),
+        }
+    }
+
+    /// What about a machine or about the places for moves stands in the way of an action. `more` places are spoken for.
+    pub(crate) fn obstacle(&self, action: &Action, more: usize) -> Option<Fate> {
+        let Some(slot) = self.table.find(&action.machine) else { return Some(Fate::Busy) };
+        let row = self.table.row(slot);
+        let (from, _) = passage(action.kind);
+        if row.flight.is_some() || row.care != Care::Fine || row.machine.state != from {
+            return Some(Fate::Busy);
+        }
+        let full = self.airborne + more >= 2 * self.config.limits.flights;
+        (!waits(action.kind) && full).then_some(Fate::NoPlace)
+    }
+}
