@@ -169,6 +169,7 @@ fn run_fuzz(args: &Fuzz) -> anyhow::Result<ExitCode> {
     for seed in first..last {
         if let Some(failure) = fuzz::run_seed(seed, None) {
             progress.line(&format!("seed {seed}: {}", failure.violation));
+            progress.line("  making its world smaller");
             let small = fuzz::shrink(&failure);
             if let Some(folder) = &args.failures {
                 std::fs::create_dir_all(folder)?;
@@ -219,17 +220,19 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A bar on standard error, drawn in place on a terminal and left out elsewhere.
+/// How far it is, on standard error: a bar drawn in place on a terminal, elsewhere a line for every tenth.
 struct Progress {
     total: u64,
     done: u64,
     unit: &'static str,
     drawn: bool,
+    /// Tenths that have their line.
+    said: u64,
 }
 
 impl Progress {
     fn new(total: u64, unit: &'static str) -> Self {
-        Self { total, done: 0, unit, drawn: false }
+        Self { total, done: 0, unit, drawn: false, said: 0 }
     }
 
     fn step(&mut self, failures: usize) {
@@ -239,6 +242,11 @@ impl Progress {
     fn at(&mut self, done: u64, failures: usize) {
         self.done = done.min(self.total);
         if !std::io::stderr().is_terminal() {
+            let tenths = self.done * 10 / self.total.max(1);
+            if tenths > self.said {
+                self.said = tenths;
+                say(&format!("{} of {} {}, {failures} failures", self.done, self.total, self.unit));
+            }
             return;
         }
         let filled = (self.done * 40 / self.total.max(1)) as usize;

@@ -16,6 +16,8 @@ use bigfleet_model::resource::ResourceVec;
 
 use crate::scenario;
 
+pub(crate) use schedule::fits;
+
 /// One cluster's pods and nodes.
 #[derive(Clone, Debug)]
 #[expect(

@@ -32,14 +32,14 @@ pub struct Found {
 /// Plays the world of a seed; what did not hold, if anything.
 pub fn run_seed(seed: u64, planted: Option<Planted>) -> Option<Found> {
     let scenario = world_of(seed);
-    let violation = fails(&scenario, planted)?;
-    Some(Found { seed, violation, scenario, planted })
+    let (violation, _) = first_violation(&scenario, planted);
+    Some(Found { seed, violation: violation?, scenario, planted })
 }
 
-/// Plays both halves of a world; the first thing that did not hold.
-pub(crate) fn fails(scenario: &Scenario, planted: Option<Planted>) -> Option<Violation> {
+/// Plays both halves of a world; the first thing that did not hold, and how many steps it took.
+fn first_violation(scenario: &Scenario, planted: Option<Planted>) -> (Option<Violation>, u64) {
     let outcome = play(scenario, Setup { planted, ..Setup::default() });
-    outcome.violations.into_iter().next()
+    (outcome.violations.into_iter().next(), outcome.summary.steps)
 }
 
 /// Plays both halves of a world, up to the first thing that does not hold.

@@ -13,8 +13,10 @@ mod truth;
 use std::collections::BTreeMap;
 
 use bigfleet_model::resource::ResourceName;
+use bigfleet_shard::Shard;
 
 use crate::cloud::Clouds;
+use crate::cluster::fits;
 use crate::invariant::{Moment, Violation, Watch};
 use crate::planted::{Distorter, Planted};
 use crate::random::Random;
@@ -39,6 +41,9 @@ pub const START_UNIX_NANOS: i64 = bigfleet_provider_sim::replay::START_UNIX_NANO
 const SETTLE: i64 = 150 * MINUTE;
 /// How long it is watched being at rest.
 const QUIET: i64 = 30 * MINUTE;
+
+/// How many things may wait to happen. The largest worlds have some thousands.
+const MOST_WAITING: usize = 200_000;
 
 /// How a run is looked at.
 #[derive(Clone, Debug, Default)]
@@ -236,6 +241,10 @@ impl World {
         if self.stalls > 20_000 {
             self.watch.fail(self.now, 12, "time stands still: something is due for ever".into());
         }
+        if self.queue.len() > MOST_WAITING {
+            let waiting = self.queue.len();
+            self.watch.fail(self.now, 18, format!("{waiting} things wait to happen: the world runs away"));
+        }
     }
 
     fn let_happen(&mut self, happening: Happening) {
@@ -387,7 +396,8 @@ impl World {
             let name = operator.pods.name();
             let stated = host.memory.shortfalls.keys().any(|key| key.cluster == *name);
             let unexplained = operator.pods.unexplained();
-            if !unexplained.is_empty() && !stated {
+            let shard = host.shard.as_ref();
+            if !unexplained.is_empty() && !stated && !shard.is_some_and(|shard| counts_crumbs(shard, name)) {
                 waiting.push(format!("{name} {unexplained:?}"));
             }
         }
@@ -395,6 +405,20 @@ impl World {
         let money = self.truth.money.clone();
         self.show(&Moment::Settled { quiet_since, last_action, waiting: &waiting, money: &money });
     }
+}
+
+/// Whether gangs of a cluster that fit a machine each are credited with machines that hold fewer of them than there are:
+/// enough in sum, but part of the sum is what is left over on each machine, too little for another gang.
+fn counts_crumbs(shard: &Shard, cluster: &str) -> bool {
+    let outcomes = shard.engine().outcomes();
+    let folded = outcomes.iter().filter(|o| o.demand.folded && *o.demand.need.cluster == *cluster);
+    let crumbs = |outcome: &bigfleet_engine::Outcome<'_>| {
+        let gang = &outcome.demand.need.min_unit;
+        let machines = outcome.credited.iter().filter_map(|id| shard.machine(id));
+        let held: u64 = machines.map(|view| fits(view.machine.provides(), gang)).sum();
+        held < fits(&outcome.demand.need.aggregate, gang)
+    };
+    folded.into_iter().any(crumbs)
 }
 
 pub(crate) const MINUTE: i64 = 60_000_000_000;

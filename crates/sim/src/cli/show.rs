@@ -71,7 +71,11 @@ pub(super) fn fuzz(seeds: u64, found: &[Found], as_json: bool) -> String {
         let failures = found.iter().map(failure);
         return pretty(&json!({ "seeds": seeds, "failures": failures.collect::<Vec<_>>() }));
     }
-    format!("{seeds} seeds, {} failures\n", found.len())
+    let mut text = format!("{seeds} seeds, {} failures\n", found.len());
+    for found in found {
+        writeln!(text, "seed {:<8}{}", found.seed, found.violation).expect("memory");
+    }
+    text
 }
 
 fn failure(found: &Found) -> Value {

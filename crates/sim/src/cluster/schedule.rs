@@ -11,7 +11,7 @@ use bigfleet_model::resource::ResourceVec;
 use super::{Node, Pods};
 
 /// How many pods of this size fit.
-fn fits(free: &ResourceVec, unit: &ResourceVec) -> u64 {
+pub(crate) fn fits(free: &ResourceVec, unit: &ResourceVec) -> u64 {
     unit.iter().filter(|(_, need)| *need > 0).map(|(name, need)| free.get(name) / need).min().unwrap_or(0)
 }
 

@@ -2,38 +2,41 @@
 
 use bigfleet_provider_sim::Span;
 
-use super::{Found, fails};
-use crate::scenario::{Curve, Pods, Scenario};
+use super::{Found, first_violation};
+use crate::scenario::{Curve, Pods, Point, Scenario};
 
-/// How many worlds are tried at most.
-const TRIES: usize = 400;
+/// How many steps of shards may be spent on making one world smaller: a few hundred small worlds, whatever a world costs.
+const STEPS: u64 = 3_000_000;
 
-/// The smallest world found that still breaks the same invariant.
+/// The smallest world found that still breaks the same invariant, within a bounded amount of work.
 pub fn shrink(found: &Found) -> Found {
     let mut best = found.clone();
-    let mut tries = 0;
-    loop {
-        let before = best.scenario.clone();
-        for smaller in candidates(&before) {
-            tries += 1;
-            if tries > TRIES {
-                return best;
-            }
-            if let Some(violation) = fails(&smaller, found.planted)
-                && violation.number == found.violation.number
-            {
-                best = Found { violation, scenario: smaller, ..best };
-                break;
-            }
+    let mut left = STEPS;
+    while let Some(smaller) = smaller(&best, &mut left) {
+        best = smaller;
+    }
+    let end =
+        if left == 0 { "More tries might make it smaller still" } else { "Nothing more can be left out" };
+    best.scenario.note = format!(
+        "The smallest world found for seed {}. {}. {end}. The whole world: bigfleet sim replay {}",
+        best.seed, best.violation, best.seed
+    );
+    best
+}
+
+/// A smaller world that still fails; none if there is none, or nothing is left to try it with.
+fn smaller(found: &Found, left: &mut u64) -> Option<Found> {
+    for scenario in candidates(&found.scenario) {
+        if *left == 0 {
+            return None;
         }
-        if best.scenario == before {
-            best.scenario.note = format!(
-                "The smallest world found for seed {}. {}. Reproduce: bigfleet sim replay {}",
-                best.seed, best.violation, best.seed
-            );
-            return best;
+        let (violation, steps) = first_violation(&scenario, found.planted);
+        *left = left.saturating_sub(steps.max(1));
+        if let Some(violation) = violation.filter(|violation| violation.number == found.violation.number) {
+            return Some(Found { violation, scenario, ..found.clone() });
         }
     }
+    None
 }
 
 /// Worlds that are a little smaller, the boldest first.
@@ -86,7 +89,17 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
     for index in 0..scenario.fleet.len() {
         change(&|s| s.fleet[index].count = (s.fleet[index].count / 2).max(1));
     }
-    change(&|s| s.lasts = Span::from_nanos(s.lasts.nanos() / 2).max(Span::from_secs(60)));
+    change(&|s| {
+        s.lasts = Span::from_nanos(s.lasts.nanos() / 2).max(Span::from_secs(60));
+        // The load stands still in the second half.
+        for work in s.clusters.iter_mut().flat_map(|cluster| &mut cluster.work) {
+            if let Pods::Curve(Curve::Steps(points)) = &mut work.pods {
+                let last = points.pop();
+                points.retain(|point| point.at < s.lasts);
+                points.extend(last.map(|point| Point { at: point.at.min(s.lasts), ..point }));
+            }
+        }
+    });
     change(&|s| s.dwell.jitter = 0.0);
     all
 }

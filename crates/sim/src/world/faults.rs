@@ -258,6 +258,7 @@ impl World {
                 sessions: std::collections::BTreeMap::new(),
                 kill_in: None,
                 kills: 0,
+                started: 0,
             });
             for cluster in 0..self.operators.len() {
                 if self.operators[cluster].host == host {

@@ -92,6 +92,10 @@ impl Queue {
         self.due.insert((at, self.put), happening);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+
     pub(super) fn next(&self) -> Option<i64> {
         self.due.keys().next().map(|(at, _)| *at)
     }

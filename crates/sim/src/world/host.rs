@@ -32,7 +32,16 @@ pub(crate) struct Host {
     /// Steps until it is killed, if somebody does that again and again.
     pub(super) kill_in: Option<u64>,
     pub(super) kills: u64,
+    /// When its life began.
+    pub(super) started: i64,
 }
+
+/// How long a killed shard is away.
+const AWAY: i64 = 1_000_000;
+/// How long one is away that was killed as soon as it had begun: whoever starts it again loses patience.
+const AWAY_LONG: i64 = 1_000_000_000;
+/// Lives shorter than this had hardly begun.
+const SHORT_LIFE: i64 = 100_000_000;
 
 /// Where in a step a kill strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +104,7 @@ impl World {
             sessions: BTreeMap::new(),
             kill_in: None,
             kills: 0,
+            started: 0,
         };
         debug_assert_eq!(host, self.hosts.len());
         self.hosts.push(host_state);
@@ -110,6 +120,7 @@ impl World {
         }
         host.epoch = newest.unwrap_or(0) + 1;
         host.life += 1;
+        host.started = self.now;
         let mut config = config(&self.scenario, host.index, host.epoch);
         if let Some(planted) = self.setup.planted {
             planted::config(planted, &mut config);
@@ -217,8 +228,10 @@ impl World {
     fn die(&mut self, index: usize) {
         self.kill(index);
         let steps = self.active.kill_steps;
-        self.hosts[index].kill_in = steps;
-        self.queue.put(self.now + 1_000_000, Happening::Restart { host: index });
+        let host = &mut self.hosts[index];
+        host.kill_in = steps;
+        let away = if self.now - host.started < SHORT_LIFE { AWAY_LONG } else { AWAY };
+        self.queue.put(self.now + away, Happening::Restart { host: index });
     }
 
     fn carry_out_effect(&mut self, index: usize, effect: Effect) {

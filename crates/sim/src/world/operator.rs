@@ -73,7 +73,7 @@ impl World {
             return;
         }
         if self.hosts[operator.host].shard.is_none() {
-            self.queue.put(self.now + RECONNECT, Happening::Connect { cluster, life });
+            // Its next life calls for all its operators; asking again and again from here would only pile up.
             return;
         }
         self.sessions += 1;
