@@ -39,14 +39,15 @@ fn add(cells: &mut Cells, machine: &Machine) {
 }
 
 fn supply(cells: &Cells) -> Vec<v1::SupplyCell> {
-    let cell = |((capacity_type, state), (machines, nanos)): (&(CapacityType, MachineState), &(u32, i128))| {
-        v1::SupplyCell {
-            capacity_type: capacity_type.to_wire(),
-            state: state.to_wire(),
-            machines: *machines,
-            usd_per_hour: if is_paid_for(*state) { *nanos as f64 / 1e9 } else { 0.0 },
-        }
-    };
+    let cell =
+        |((capacity_type, state), (machines, nanos)): (&(CapacityType, MachineState), &(u32, i128))| {
+            v1::SupplyCell {
+                capacity_type: capacity_type.to_wire(),
+                state: state.to_wire(),
+                machines: *machines,
+                usd_per_hour: if is_paid_for(*state) { *nanos as f64 / 1e9 } else { 0.0 },
+            }
+        };
     cells.iter().map(cell).collect()
 }
 
@@ -100,7 +101,11 @@ fn providers(around: &PastAround) -> impl Iterator<Item = v1::Provider> + '_ {
 }
 
 /// The pauses in force that cover a cluster.
-fn pauses_of<'a>(around: &'a PastAround, name: &'a str, now: i64) -> impl Iterator<Item = v1::PauseView> + 'a {
+fn pauses_of<'a>(
+    around: &'a PastAround,
+    name: &'a str,
+    now: i64,
+) -> impl Iterator<Item = v1::PauseView> + 'a {
     let in_force = move |one: &Pause| one.until_unix_nanos.is_none_or(|until| now < until);
     let covers = move |one: &Pause| one.scope.cluster.as_deref().is_none_or(|only| only == name);
     let all = around.surroundings.pauses.iter();
@@ -323,8 +328,7 @@ impl<S: Shards> View<S> {
             return self.list_clusters(request, pages).await;
         };
         let (as_of, fleet) = (snapshot.as_of, snapshot.fleet);
-        let clusters =
-            blocking(move || Ok(past.clusters(&request.prefix, &short_counts(&fleet)))).await?;
+        let clusters = blocking(move || Ok(past.clusters(&request.prefix, &short_counts(&fleet)))).await?;
         for (clusters, total) in parts(clusters, request.limit) {
             pages.send(v1::ClusterPage { as_of: Some(as_of.clone()), clusters, total }).await?;
         }

@@ -150,7 +150,8 @@ async fn a_plan_says_what_the_next_cycle_does_and_what_rails_make_of_it() {
     let count =
         |fate: v1::Fate| plan.totals.iter().filter(|t| t.fate() == fate).map(|t| t.actions).sum::<u32>();
     assert_eq!((count(v1::Fate::Begun), count(v1::Fate::Capped), count(v1::Fate::Paused)), (1, 9, 1));
-    let rails = Api::get_rails(&view, Request::new(v1::GetRailsRequest::default())).await.unwrap().into_inner();
+    let rails =
+        Api::get_rails(&view, Request::new(v1::GetRailsRequest::default())).await.unwrap().into_inner();
     let cap = &rails.caps[0];
     assert_eq!((&*cap.cluster, cap.used, cap.cap), ("shop", 1, 1));
     assert_eq!(rails.pauses.len(), 1);

@@ -16,8 +16,8 @@ use bigfleet_model::stamp::Assignment;
 use bigfleet_net::{Clock as _, SystemClock, VirtualClock};
 use bigfleet_record::tape::{Limits, Writer};
 use bigfleet_shard::{
-    BadRecord, Blob, Config, Effect, Event, Frame, ListEnd, Memory, ProviderConfig, Report, Reports, Request,
-    Rollup, SECOND, SessionId, Shard, Step, Told,
+    BadRecord, Blob, CallError, CallErrorKind, Config, Effect, Event, Frame, ListEnd, Memory, ProviderConfig,
+    Report, Reports, Request, Rollup, SECOND, SessionId, Shard, Step, Told,
 };
 use bigfleet_view::{About, Gone, Shards, View};
 use tokio::sync::watch;
@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) machines: BTreeMap<Box<str>, Machine>,
     /// Whether operators let go of machines they are asked for.
     pub(crate) lets_go: bool,
+    /// Whether the provider cannot be listed.
+    pub(crate) listing_fails: bool,
     tape: Option<Writer>,
     sessions: u64,
 }
@@ -72,7 +74,8 @@ impl Driver {
         let shard = Shard::new(config, Memory::default(), START);
         let machines = machines.into_iter().map(|machine| (machine.id.clone(), machine)).collect();
         let tape = record_dir.map(|folder| Writer::open(folder, Limits::default()).unwrap().0);
-        let state = State { shard, now: START, machines, lets_go: true, tape, sessions: 0 };
+        let state =
+            State { shard, now: START, machines, lets_go: true, listing_fails: false, tape, sessions: 0 };
         let driver = Self::of(state);
         driver.run();
         Arc::new(driver)
@@ -81,7 +84,15 @@ impl Driver {
     /// A shard as it is, that nobody has set going.
     pub(crate) fn holding(shard: Shard) -> Arc<Self> {
         let machines = BTreeMap::new();
-        let state = State { shard, now: START, machines, lets_go: true, tape: None, sessions: 0 };
+        let state = State {
+            shard,
+            now: START,
+            machines,
+            lets_go: true,
+            listing_fails: false,
+            tape: None,
+            sessions: 0,
+        };
         Arc::new(Self::of(state))
     }
 
@@ -156,6 +167,10 @@ impl State {
         while let Some(effect) = effects.pop_front() {
             let mut step = Step::default();
             match effect {
+                Effect::List { call, .. } if self.listing_fails => {
+                    let error = CallError { kind: CallErrorKind::Unavailable, text: "no route".into() };
+                    self.shard.handle(Event::Failed { call, error }, self.now, &mut step);
+                }
                 Effect::List { call, .. } => {
                     let records = Box::new(Batch(self.machines.values().cloned().collect()));
                     let end = Some(ListEnd::default());

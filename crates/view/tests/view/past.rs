@@ -1,8 +1,9 @@
 //! Looking back: answers from the decision record.
 
 use bigfleet_model::capacity::CapacityType;
-use bigfleet_view::v1;
+use bigfleet_shard::{Event, PauseScope};
 use bigfleet_view::v1::view_server::View as Api;
+use bigfleet_view::{View, v1};
 use tonic::{Code, Request};
 
 use crate::driver::{Driver, config, metal, need, quota};
@@ -97,4 +98,113 @@ async fn without_a_record_there_is_only_now() {
     let request = v1::ExplainDecisionRequest { cycle: 999, machine: last.machine.clone() };
     let gone = Api::explain_decision(&view, Request::new(request)).await.unwrap_err();
     assert!(gone.message().starts_with("cycle 999 is not at hand ("), "{}", gone.message());
+}
+
+/// Everything that is seen of a shard at once.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    clusters: Vec<v1::Cluster>,
+    sessions: Vec<v1::Session>,
+    providers: Vec<v1::Provider>,
+    offers: Vec<v1::Offer>,
+    shortfalls: Vec<v1::Shortfall>,
+    rails: v1::Rails,
+}
+
+async fn seen(view: &View<Driver>, at: Option<v1::Moment>) -> Seen {
+    macro_rules! list {
+        ($method:ident, $request:ident, $field:ident) => {{
+            let request = v1::$request { at, ..Default::default() };
+            let pages = pages(Api::$method(view, Request::new(request)).await).await.unwrap();
+            assert!(pages.iter().all(|page| page.as_of.as_ref().unwrap().from_record == at.is_some()));
+            pages.into_iter().flat_map(|page| page.$field).collect()
+        }};
+    }
+    let rails = Api::get_rails(view, Request::new(v1::GetRailsRequest { at })).await.unwrap().into_inner();
+    Seen {
+        clusters: list!(list_clusters, ListClustersRequest, clusters),
+        sessions: list!(list_sessions, ListSessionsRequest, sessions),
+        providers: list!(list_providers, ListProvidersRequest, providers),
+        offers: list!(list_offers, ListOffersRequest, offers),
+        shortfalls: list!(list_shortfalls, ListShortfallsRequest, shortfalls),
+        rails: v1::Rails { as_of: None, ..rails },
+    }
+}
+
+#[tokio::test]
+async fn what_was_seen_then_is_what_is_seen_of_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let machines = (0..8).map(|n| metal(&format!("m-{n}"), "za", "4"));
+    let machines = machines.chain([quota("spot-1", CapacityType::Spot, 0.1)]);
+    let driver = Driver::new(config(), machines.collect(), Some(&record));
+    let view = driver.view(Some(record));
+    let mut told: Vec<(u64, Seen)> = Vec::new();
+    // A cycle that begins something is recorded as it found the fleet, so the cycle after it is looked at: when all has
+    // come to rest, nothing is different.
+    let mut look = async |what: &str| {
+        driver.pass(12);
+        let cycle = driver.with(|state, _| state.shard.cycle());
+        let now = seen(&view, None).await;
+        let then = seen(&view, Some(at(cycle))).await;
+        assert_eq!(comparable(then), comparable(now), "{what}");
+        told.push((cycle, seen(&view, Some(at(cycle))).await));
+    };
+    driver.report("shop", vec![need("shop", 1000, 8, vec![])]);
+    look("a cluster came").await;
+    driver.report("ml", vec![need("ml", 10, 4000, vec![])]);
+    look("one that wants more than there is").await;
+    let pause = v1::PauseRequest { cluster: "ml".into(), reason: "drill".into(), ..Default::default() };
+    Api::pause(&view, Request::new(pause)).await.unwrap();
+    look("a pause").await;
+    driver.report("shop", vec![]);
+    look("a roll-up that erases everything is held").await;
+    driver.with(|state, step| {
+        let session = state.shard.clusters()["shop"].session.unwrap();
+        state.shard.handle(Event::Closed { session }, state.now, step);
+    });
+    look("its operator went away").await;
+    driver.with(|state, _| state.listing_fails = true);
+    driver.pass(120);
+    look("the provider fails and its listing grows stale").await;
+    driver.with(|state, _| state.listing_fails = false);
+    driver.pass(120);
+    driver
+        .with(|state, step| {
+            state.shard.resume(&PauseScope { cluster: Some("ml".into()), kind: None }, state.now, step)
+        })
+        .unwrap();
+    look("all is well again").await;
+
+    for (cycle, then) in &told {
+        assert_eq!(&seen(&view, Some(at(*cycle))).await, then, "cycle {cycle}, looked at from the end");
+    }
+    let [came, wants, paused, held, gone, stale, well] =
+        &told.iter().map(|(_, seen)| seen).collect::<Vec<_>>()[..]
+    else {
+        panic!("seven moments")
+    };
+    assert_eq!((came.sessions.len(), wants.sessions.len(), gone.sessions.len()), (1, 2, 1));
+    assert_eq!((came.shortfalls.len(), wants.shortfalls.len()), (0, 1));
+    assert!(wants.shortfalls[0].since_unix_nanos > 0 && wants.shortfalls[0].since_cycle > 0);
+    assert_eq!((wants.rails.pauses.len(), paused.rails.pauses.len(), well.rails.pauses.len()), (0, 1, 0));
+    assert_eq!((paused.rails.held_rollups.len(), held.rails.held_rollups.len()), (0, 1));
+    assert!(paused.clusters[0].lane.as_ref().unwrap().paused);
+    assert_eq!(stale.providers[0].list_error, "unavailable: no route");
+    assert!(stale.providers[0].failures > 0 && stale.providers[0].brief.as_ref().unwrap().stale);
+    assert_eq!((stale.rails.providers.len(), well.rails.providers.len()), (1, 0));
+    assert_eq!(well.providers[0].list_error, "");
+}
+
+/// Without what goes on after the last cycle of a fleet at rest: listings that say, or fail, what the last one did.
+fn comparable(mut seen: Seen) -> Seen {
+    for provider in seen.providers.iter_mut().chain(&mut seen.rails.providers) {
+        provider.last_full_list_unix_nanos = 0;
+        provider.brief.as_mut().unwrap().heard_unix_nanos = 0;
+        provider.failures = u32::from(provider.failures > 0);
+    }
+    for offer in &mut seen.offers {
+        offer.price_source.as_mut().unwrap().heard_unix_nanos = 0;
+    }
+    seen
 }
