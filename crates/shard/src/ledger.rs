@@ -55,6 +55,11 @@ impl Ledger {
         for short in engine.short_needs() {
             let Some(missing) = short.unresolved else { continue };
             let key = short.demand.need.key();
+            // Gangs that fit a machine each are a plain need now, perhaps beside one of the very same name.
+            if let Some(namesake) = self.short.get_mut(&key) {
+                namesake.missing = namesake.missing.add(&missing);
+                continue;
+            }
             let since = match before.remove(&key) {
                 Some(shortfall) => shortfall.since,
                 None => self.remembered.remove(&key).unwrap_or_else(|| {

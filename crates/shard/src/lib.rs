@@ -36,6 +36,7 @@ mod put;
 mod rails;
 mod read;
 mod reconcile;
+mod regret;
 mod sessions;
 mod shard;
 mod table;

@@ -3,7 +3,7 @@
 //! [`Shard::rehearse`] is the one place where that is worked out, without changing anything. A cycle rehearses its decision
 //! and begins what was let through; whoever wants to know what the next cycle would do rehearses too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind, Decision};
@@ -11,6 +11,7 @@ use bigfleet_engine::{Action, ActionKind, Decision};
 use crate::cluster::Cluster;
 use crate::execute::passage;
 use crate::pauses;
+use crate::regret;
 use crate::shard::Shard;
 use crate::table::Care;
 use crate::tape::Fate;
@@ -63,12 +64,30 @@ pub(crate) fn in_order(decision: &Decision) -> Vec<usize> {
 impl Shard {
     /// What would become of each action of a decision if it were begun now. Nothing is changed.
     pub fn rehearse(&self, decision: &Decision, now_unix_nanos: i64) -> Vec<Fate> {
+        // A reclaim that is held back leaves its place under the cap to another, which is looked at in turn.
+        let mut kept = BTreeSet::new();
+        for _ in 0..regret::ROUNDS {
+            let fates = self.let_through(decision, &kept, now_unix_nanos);
+            let regretted = self.regretted(decision, &fates, now_unix_nanos);
+            if regretted.is_empty() {
+                return fates;
+            }
+            kept.extend(regretted);
+        }
+        kept.extend(0..decision.actions.len());
+        self.let_through(decision, &kept, now_unix_nanos)
+    }
+
+    /// What becomes of each action if the reclaims at some places are kept from happening.
+    fn let_through(&self, decision: &Decision, kept: &BTreeSet<usize>, now_unix_nanos: i64) -> Vec<Fate> {
         let mut fates = vec![Fate::Busy; decision.actions.len()];
         let mut through = LetThrough::default();
         for index in in_order(decision) {
             let action = &decision.actions[index];
             let held = self.rail(action, &through, now_unix_nanos);
-            fates[index] = held.or_else(|| self.obstacle(action, through.places)).unwrap_or(Fate::Begun);
+            let held = held.or_else(|| self.obstacle(action, through.places));
+            let is_kept = action.kind == ActionKind::Reclaim && kept.contains(&index);
+            fates[index] = held.unwrap_or(if is_kept { Fate::Regretted } else { Fate::Begun });
             if fates[index] == Fate::Begun {
                 through.bounded += usize::from(action.kind != ActionKind::Preempt);
                 through.places += usize::from(!waits(action.kind));

@@ -79,6 +79,8 @@ pub enum Fate {
     OperatorBackoff,
     /// The machine is being moved already.
     Busy,
+    /// The like of the machine would be bound in its place: it is kept.
+    Regretted,
 }
 
 impl Fate {
@@ -94,6 +96,7 @@ impl Fate {
             Self::StaleInventory => "stale_inventory",
             Self::OperatorBackoff => "operator_backoff",
             Self::Busy => "busy",
+            Self::Regretted => "regretted",
         }
     }
 }

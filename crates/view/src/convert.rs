@@ -53,6 +53,7 @@ pub(crate) fn fate(fate: Fate) -> v1::Fate {
         Fate::StaleInventory => v1::Fate::StaleInventory,
         Fate::OperatorBackoff => v1::Fate::OperatorBackoff,
         Fate::Busy => v1::Fate::Busy,
+        Fate::Regretted => v1::Fate::Regretted,
     }
 }
 

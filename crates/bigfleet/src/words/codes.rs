@@ -78,6 +78,7 @@ pub(crate) fn fate(number: i32) -> String {
         Ok(Fate::StaleInventory) => "stale inventory",
         Ok(Fate::OperatorBackoff) => "operator backoff",
         Ok(Fate::Busy) => "busy",
+        Ok(Fate::Regretted) => "regretted",
         Err(_) => return unknown(number),
     };
     name.into()

@@ -29,7 +29,7 @@ const KINDS: [ActionKind; 5] = [
 const RULES: [Rule; 5] =
     [Rule::CheapestIdle, Rule::LeastEffectiveCost, Rule::BestVictim, Rule::Unclaimed, Rule::HoldOver];
 
-const FATES: [Fate; 9] = [
+const FATES: [Fate; 10] = [
     Fate::Begun,
     Fate::Paused,
     Fate::DryRun,
@@ -39,6 +39,7 @@ const FATES: [Fate; 9] = [
     Fate::StaleInventory,
     Fate::OperatorBackoff,
     Fate::Busy,
+    Fate::Regretted,
 ];
 
 /// The number of a value on disk: its place in a list that only ever grows at its end.

@@ -1,7 +1,9 @@
 //! What survives a crash, and what a shard without memory does not dare to do.
 
 use bigfleet_engine::{ActionKind, Fleet, Parallelism};
+use bigfleet_model::label::Labels;
 use bigfleet_model::machine::MachineState::{Configured, Creating, Draining, Failed, Idle, Speculative};
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_shard::{Care, Frame, Input, MINUTE, Memory, SECOND, Shard};
 
 use super::harness::*;
@@ -190,4 +192,27 @@ fn quarantine_outlives_a_restart() {
     world.crash();
     world.pass(6 * 60 * MINUTE);
     assert_eq!(world.shard.machine("m").unwrap().care, &Care::Quarantined, "not asked about, and no panic");
+}
+
+#[test]
+fn a_folded_gang_and_a_plain_need_of_one_name_age_together() {
+    let mut serving = bound("m", "shop", 7);
+    serving.labels = Labels::new([("rack", "r")]).unwrap();
+    let mut world = World::new(vec![serving]);
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 3), gang("shop", 7, 1, "g")]);
+    world.pass(SECOND);
+    let key = need("shop", 7, 3).key();
+    let since = world.shard.ledger().get(&key).expect("both are short").since;
+    assert_eq!(world.shard.ledger().len(), 1);
+    for more in [4, 5] {
+        world.pass(MINUTE);
+        world.report(1, "shop", vec![need("shop", 7, more), gang("shop", 7, 1, "g")]);
+        world.pass(SECOND);
+        let short = world.shard.ledger().get(&key).expect("both are short");
+        assert_eq!(short.since, since);
+        let missing = ResourceVec::parse([("cpu", (16 * more).to_string().as_str())]).unwrap();
+        assert_eq!(short.missing, missing, "the plain need lacks all but one machine, the gang its own");
+    }
+    assert_eq!(world.memory.shortfalls.get(&key), Some(&since));
 }
