@@ -8,6 +8,9 @@
 //! So before machines are taken back, the next cycle is tried on a fork: with these machines Draining, and with them Idle.
 //! A reclaim after which a need of the same cluster would get more machines than it gets now, and could use that very
 //! machine, is held back. The rail changes no decision and remembers nothing: every cycle asks anew.
+//!
+//! Only gangs look at machines that nobody claims, when they choose a domain and when they fold. A machine that no gang of
+//! its cluster could use is not tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,11 +24,11 @@ use crate::shard::Shard;
 use crate::tape::Fate;
 
 /// How often others may come in the place of reclaims that are held back; after that no machine is taken back.
-pub(crate) const ROUNDS: usize = 4;
-/// With more reclaims than this in one cycle a fleet shrinks; to and fro is a matter of a few machines.
-const MOST_RECLAIMS: usize = 256;
+pub(crate) const ROUNDS: usize = 3;
+/// With more machines to try than this in one cycle a fleet shrinks; to and fro is a matter of a few machines.
+const MOST_TRIED: usize = 64;
 /// How many of them are tried one by one in a round; the others are held back with those that are regretted.
-const MOST_TRIED_ALONE: usize = 16;
+const MOST_TRIED_ALONE: usize = 8;
 
 /// How many machines each need gets.
 fn gets(decision: &Decision) -> BTreeMap<NeedKey, usize> {
@@ -72,11 +75,12 @@ impl Shard {
         let begun = |(index, action): (usize, &Action)| {
             let is_begun = action.kind == ActionKind::Reclaim && fates[index] == Fate::Begun;
             let slot = self.table.find(&action.machine).filter(|_| is_begun)?;
-            Some((index, &*self.table.row(slot).machine))
+            let machine = &*self.table.row(slot).machine;
+            self.is_for_gangs(machine).then_some((index, machine))
         };
         let reclaims: Vec<(usize, &Machine)> =
             decision.actions.iter().enumerate().filter_map(begun).collect();
-        if reclaims.is_empty() || reclaims.len() > MOST_RECLAIMS {
+        if reclaims.is_empty() || reclaims.len() > MOST_TRIED {
             return BTreeSet::new();
         }
         let gets = gets(decision);
@@ -93,6 +97,15 @@ impl Shard {
             *tried >= MOST_TRIED_ALONE || is_like(machine, &self.grown_without(&[machine], &gets, now))
         });
         regretted.map(|(_, (index, _))| index).collect()
+    }
+
+    /// Whether a gang of its cluster could use a machine.
+    fn is_for_gangs(&self, machine: &Machine) -> bool {
+        let demand = self.clusters.get(&*machine.cluster).map(|cluster| &cluster.demand);
+        demand
+            .into_iter()
+            .flat_map(|needs| needs.iter())
+            .any(|need| need.profile.same().is_some() && need.profile.matches(machine.facts()))
     }
 
     /// The needs that would get more than they do now if these machines were taken back: next, or once they are free.

@@ -10,8 +10,23 @@ fn seeds(seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn random_worlds_hold_and_settle() {
-    seeds(1..60);
+fn random_worlds_hold_and_settle_first_quarter() {
+    seeds(1..250);
+}
+
+#[test]
+fn random_worlds_hold_and_settle_second_quarter() {
+    seeds(250..500);
+}
+
+#[test]
+fn random_worlds_hold_and_settle_third_quarter() {
+    seeds(500..750);
+}
+
+#[test]
+fn random_worlds_hold_and_settle_fourth_quarter() {
+    seeds(750..1000);
 }
 
 /// How many seeds it takes at most to find each bug.

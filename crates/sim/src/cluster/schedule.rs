@@ -1,8 +1,8 @@
 //! The cluster's scheduler: higher priority first; pods go to nodes bound for their kind of work, then to any that will
 //! do. Gangs go to one domain together or wait.
 //!
-//! Pods that wait although there is room in sum were unlucky with where others went. Then all pods are dealt out anew,
-//! the most demanding first, as a descheduler would in time; if that serves more pods, it holds.
+//! Pods that wait although there is room in sum were unlucky with where others went. Then all pods are dealt out anew, in
+//! several orders, as a descheduler and preemption would in time; the order that serves most pods holds.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,17 @@ use super::{Node, Pods};
 /// How many pods of this size fit.
 pub(crate) fn fits(free: &ResourceVec, unit: &ResourceVec) -> u64 {
     unit.iter().filter(|(_, need)| *need > 0).map(|(name, need)| free.get(name) / need).min().unwrap_or(0)
+}
+
+/// Who is served first when all pods are dealt out anew; the larger first among equals.
+#[derive(Clone, Copy)]
+enum Dealing {
+    /// Gangs, then those with the fewest nodes to choose from.
+    GangsFirst,
+    /// Those with the fewest nodes to choose from.
+    FewestChoicesFirst,
+    /// The most important, as preemption within the cluster would have it.
+    PriorityFirst,
 }
 
 impl Pods {
@@ -33,10 +44,12 @@ impl Pods {
         self.place(&order);
         let mut after = self.count().1;
         if after > 0 && self.has_room() {
-            let dealt = self.dealt_anew();
-            if dealt.waits_by_priority() < self.waits_by_priority() {
-                after = dealt.count().1;
-                *self = dealt;
+            for dealing in [Dealing::GangsFirst, Dealing::FewestChoicesFirst, Dealing::PriorityFirst] {
+                let dealt = self.dealt_anew(dealing);
+                if dealt.waits_by_priority() < self.waits_by_priority() {
+                    after = dealt.count().1;
+                    *self = dealt;
+                }
             }
         }
         let placed = before.saturating_sub(after);
@@ -74,8 +87,8 @@ impl Pods {
         })
     }
 
-    /// The same cluster with all pods placed anew: gangs first, large before small, the fewest choices first.
-    fn dealt_anew(&self) -> Self {
+    /// The same cluster with all pods placed anew.
+    fn dealt_anew(&self, dealing: Dealing) -> Self {
         let mut dealt = self.clone();
         for node in dealt.nodes.values_mut() {
             if !node.cordoned {
@@ -111,10 +124,15 @@ impl Pods {
                 let work = &dealt.work[index];
                 work.unit.scale(work.gang.max(1))
             };
-            (first.gang == 0)
-                .cmp(&(second.gang == 0))
-                .then_with(|| dealt.choices(*a).cmp(&dealt.choices(*b)))
-                .then_with(|| total(*b).cmp_by_name(&total(*a)))
+            let gangs = || (first.gang == 0).cmp(&(second.gang == 0));
+            let choices = || dealt.choices(*a).cmp(&dealt.choices(*b));
+            let priority = || second.profile.priority().cmp(&first.profile.priority());
+            let order = match dealing {
+                Dealing::GangsFirst => gangs().then_with(choices),
+                Dealing::FewestChoicesFirst => choices().then_with(gangs),
+                Dealing::PriorityFirst => priority().then_with(choices).then_with(gangs),
+            };
+            order.then_with(|| total(*b).cmp_by_name(&total(*a)))
         });
         dealt.place(&order);
         dealt

@@ -27,9 +27,14 @@ impl Invariant for DeadUncounted {
                 None
             }
             Moment::Listed { host, machines, .. } => {
-                for listed in machines.iter().filter(|listed| listed.state == MachineState::Failed.to_wire())
-                {
-                    self.dead.entry((*host, listed.id.clone())).or_insert(now);
+                for listed in *machines {
+                    let key = (*host, listed.id.clone());
+                    if listed.state == MachineState::Failed.to_wire() {
+                        self.dead.entry(key).or_insert(now);
+                    } else {
+                        // A listing may arrive after the machine was repaired and still call it dead; the next does not.
+                        self.dead.remove(&key);
+                    }
                 }
                 None
             }
