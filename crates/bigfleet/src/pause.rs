@@ -133,7 +133,8 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn nothing_to_resume(shard: &Shard) -> Result<ExitCode, Failure> {
-    let rails = shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await?;
+    let rails =
+        shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await?;
     let now = rails.as_of.as_ref().map_or(0, |as_of| as_of.now_unix_nanos);
     if rails.pauses.is_empty() {
         note("nothing is paused");

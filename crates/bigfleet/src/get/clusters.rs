@@ -3,7 +3,8 @@
 use bigfleet_view::v1::{Cluster, Lane, ListClustersRequest, Moment};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
+use crate::at::At;
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
 use crate::words::{age, hourly, short_span, thousands};
@@ -12,11 +13,14 @@ use crate::words::{age, hourly, short_span, thousands};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet get clusters --sort=-usd
-  bigfleet get clusters prod- --watch")]
+  bigfleet get clusters prod- --watch
+  bigfleet get clusters --at 10m")]
 pub(crate) struct Args {
     /// Only those whose name begins so
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -26,6 +30,9 @@ fn lane(cluster: &Cluster) -> Lane {
 }
 
 fn status(cluster: &Cluster, now: i64) -> Cell {
+    if cluster.fleet_only {
+        return Cell::toned("not in this record", Tone::Warn);
+    }
     let lane = lane(cluster);
     let mut words = Vec::new();
     let mut bad = false;
@@ -112,10 +119,15 @@ impl Listing for Args {
         lane(cluster).cluster
     }
 
-    async fn list(&self, shard: &Shard, _: Option<Moment>, _: bool) -> Result<Pages<Cluster>, Trouble> {
+    fn at(&self) -> Option<&At> {
+        self.back.at.as_ref()
+    }
+
+    async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Cluster>, Trouble> {
         let request = ListClustersRequest {
             prefix: self.name.clone().unwrap_or_default(),
             limit: self.list.server_limit(),
+            at,
         };
         let stream = shard.ask(|mut client| async move { client.list_clusters(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.clusters)))

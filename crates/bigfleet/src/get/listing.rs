@@ -38,10 +38,36 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "COUNT", help_heading = "Output", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) limit: Option<u32>,
     /// Go on and show what changes; at most once in this span
+    ///
+    /// A table is drawn anew each time. Into a pipe go things that are new or have changed, as lines of JSON or
+    /// documents of YAML like those of the list; one that is there no more, or no longer passes the filters, is told
+    /// as {"event":"removed","kind":"machine","name":"m-17"}. With -o name only the new and changed are named.
     #[arg(short, long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = crate::at::nanos, help_heading = "Output")]
     pub(super) watch: Option<i64>,
     #[command(flatten)]
     pub(super) reach: Reach,
+}
+
+/// The flag of lists that can be seen as they were.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Back {
+    /// As it was: a cycle (1842), a time (14:02, 2026-11-15T14:02:10Z) or how long ago (10m)
+    #[arg(long, value_name = "CYCLE|TIME", conflicts_with = "watch")]
+    pub(super) at: Option<At>,
+}
+
+/// The moment somebody means. The server's clock is asked where it matters.
+pub(super) async fn moment(shard: &Shard, at: Option<&At>) -> Result<Option<Moment>, Trouble> {
+    Ok(match at {
+        None => None,
+        Some(at) if at.needs_now() => Some(at.moment(shard.version().await?.now_unix_nanos)),
+        Some(at) => Some(at.moment(0)),
+    })
+}
+
+/// When what an answer shows was so: ages are told from there.
+pub(super) fn seen_at(as_of: &AsOf) -> i64 {
+    if as_of.from_record { as_of.cycle_unix_nanos } else { as_of.now_unix_nanos }
 }
 
 impl ListArgs {

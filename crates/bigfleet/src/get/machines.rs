@@ -4,7 +4,7 @@ use bigfleet_view::v1::{Detail, ListMachinesRequest, Machine, MachineFilter, Mom
 use std::fmt::Write as _;
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
 use crate::at::At;
 use crate::flags::{Capacity, State, numbers};
 use crate::output::{Cell, Tone};
@@ -30,9 +30,8 @@ pub(crate) struct Args {
     /// Only those something is wrong with
     #[arg(long)]
     troubled: bool,
-    /// As it was: a cycle (1842), a time (14:02, 2026-11-15T14:02:10Z) or how long ago (10m)
-    #[arg(long, value_name = "CYCLE|TIME")]
-    at: Option<At>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -166,7 +165,7 @@ impl Listing for Args {
     }
 
     fn at(&self) -> Option<&At> {
-        self.at.as_ref()
+        self.back.at.as_ref()
     }
 
     async fn list(&self, shard: &Shard, at: Option<Moment>, full: bool) -> Result<Pages<Machine>, Trouble> {

@@ -4,7 +4,7 @@ use bigfleet_proto::v1alpha1::PenaltyBucket;
 use bigfleet_view::v1::{ExplainNeedRequest, ListNeedsRequest, Moment, Need, NeedRef};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages, single};
+use super::listing::{Back, ListArgs, Listing, Pages, pages, single};
 use crate::at::At;
 use crate::flags::Why;
 use crate::output::{Cell, Tone};
@@ -40,9 +40,8 @@ pub(crate) struct Args {
     /// Only gangs
     #[arg(long)]
     gangs: bool,
-    /// As it was: a cycle (1842), a time (14:02, 2026-11-15T14:02:10Z) or how long ago (10m)
-    #[arg(long, value_name = "CYCLE|TIME")]
-    at: Option<At>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -153,7 +152,7 @@ impl Listing for Args {
     }
 
     fn at(&self) -> Option<&At> {
-        self.at.as_ref()
+        self.back.at.as_ref()
     }
 
     async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Need>, Trouble> {

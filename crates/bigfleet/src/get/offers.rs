@@ -3,8 +3,9 @@
 use bigfleet_view::v1::{ListOffersRequest, Moment, Offer};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
 use super::machines::Filter;
+use crate::at::At;
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
 use crate::words::{age, amounts, capacity_type, hourly, probability, thousands};
@@ -13,13 +14,16 @@ use crate::words::{age, amounts, capacity_type, hourly, probability, thousands};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet get offers --capacity spot --sort usd
-  bigfleet get offers --need 77aa88bb")]
+  bigfleet get offers --need 77aa88bb
+  bigfleet get offers --at 14:02")]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Only what could serve this need
     #[arg(long, value_name = "NEED")]
     need: Option<String>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -93,11 +97,16 @@ impl Listing for Args {
         )
     }
 
-    async fn list(&self, shard: &Shard, _: Option<Moment>, _: bool) -> Result<Pages<Offer>, Trouble> {
+    fn at(&self) -> Option<&At> {
+        self.back.at.as_ref()
+    }
+
+    async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Offer>, Trouble> {
         let request = ListOffersRequest {
             filter: Some(self.filter.message()),
             need: self.need.clone().unwrap_or_default(),
             limit: self.list.server_limit(),
+            at,
         };
         let stream = shard.ask(|mut client| async move { client.list_offers(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.offers)))

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bigfleet_view::v1::AsOf;
 
 use super::column::Column;
-use super::listing::Listing;
+use super::listing::{Listing, seen_at};
 use crate::output::{Cell, Grid, Head, ListFormat, Shown, Terminal, write_json_line, write_yaml};
 
 /// So many rows settle the widths of a table.
@@ -42,8 +42,8 @@ impl<'a, L: Listing> Printer<'a, L> {
             }
             ListFormat::Name => writeln!(out, "{}", L::name(item)),
             ListFormat::Table | ListFormat::Wide => {
-                let row: Vec<Cell> =
-                    self.columns.iter().map(|column| column.cell(item, as_of.now_unix_nanos)).collect();
+                let now = seen_at(as_of);
+                let row: Vec<Cell> = self.columns.iter().map(|column| column.cell(item, now)).collect();
                 if let Some(grid) = &self.grid {
                     return grid.write_row(out, &row);
                 }

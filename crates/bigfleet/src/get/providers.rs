@@ -3,7 +3,8 @@
 use bigfleet_view::v1::{ListProvidersRequest, Moment, Provider, ProviderBrief};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
+use crate::at::At;
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
 use crate::words::{age, short_span, thousands};
@@ -12,11 +13,14 @@ use crate::words::{age, short_span, thousands};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet get providers
-  bigfleet get providers -o wide --watch=5s")]
+  bigfleet get providers -o wide --watch=5s
+  bigfleet get providers --at 14:02")]
 pub(crate) struct Args {
     /// Only those whose name begins so
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -92,8 +96,12 @@ impl Listing for Args {
         brief(provider).name
     }
 
-    async fn list(&self, shard: &Shard, _: Option<Moment>, _: bool) -> Result<Pages<Provider>, Trouble> {
-        let request = ListProvidersRequest { prefix: self.name.clone().unwrap_or_default() };
+    fn at(&self) -> Option<&At> {
+        self.back.at.as_ref()
+    }
+
+    async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Provider>, Trouble> {
+        let request = ListProvidersRequest { prefix: self.name.clone().unwrap_or_default(), at };
         let stream = shard.ask(|mut client| async move { client.list_providers(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.providers)))
     }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use bigfleet_view::v1::{GetRailsRequest, Rails};
 
+use super::listing::{moment, seen_at};
 use super::providers::{brief, status};
+use crate::at::At;
 use crate::context::Reach;
 use crate::exit::Failure;
 use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
@@ -15,7 +17,13 @@ use crate::words::{clock_time, count, fate, kind, one_of, span, thousands};
 
 /// The rails: caps, bounds, pauses, guards, and what they withhold now.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  bigfleet get rails
+  bigfleet get rails --at 14:02")]
 pub(crate) struct Args {
+    /// As it was: a cycle (1842), a time (14:02, 2026-11-15T14:02:10Z) or how long ago (10m)
+    #[arg(long, value_name = "CYCLE|TIME")]
+    at: Option<At>,
     #[command(flatten)]
     output: AnswerArgs,
     #[command(flatten)]
@@ -26,7 +34,8 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args) -> Result<ExitCode, Failure> {
     let terminal = Terminal::of_stdout();
     let shard = Shard::new(&args.reach)?;
-    let rails = shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await?;
+    let request = GetRailsRequest { at: moment(&shard, args.at.as_ref()).await? };
+    let rails = shard.ask(|mut client| async move { client.get_rails(request).await }).await?;
     let mut out = stdout();
     match args.output.format(&terminal) {
         AnswerFormat::Text => story(&rails).write(&mut out, terminal.text_width(), terminal.paint)?,
@@ -38,12 +47,19 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn story(rails: &Rails) -> Story {
     let mut story = Story::default();
-    let now = rails.as_of.as_ref().map_or(0, |as_of| as_of.now_unix_nanos);
+    let as_of = rails.as_of.clone().unwrap_or_default();
+    let now = seen_at(&as_of);
     let withheld: u64 = rails.withheld.iter().map(|cell| u64::from(cell.actions)).sum();
-    let (heading, tone) = match withheld {
-        0 => ("The rails withhold nothing now.".to_owned(), Tone::Good),
-        actions => {
+    let then =
+        format!("cycle {}, at {}", as_of.cycle, clock_time(as_of.cycle_unix_nanos, as_of.now_unix_nanos));
+    let (heading, tone) = match (as_of.from_record, withheld) {
+        (false, 0) => ("The rails withhold nothing now.".to_owned(), Tone::Good),
+        (false, actions) => {
             (format!("The rails withhold {} of the last cycle.", count(actions, "action")), Tone::Warn)
+        }
+        (true, 0) => (format!("The rails withheld nothing of {then}."), Tone::Good),
+        (true, actions) => {
+            (format!("The rails withheld {} of {then}.", count(actions, "action")), Tone::Warn)
         }
     };
     story.heading(format!("{heading}{}", sentence::simulated(rails.as_of.as_ref())), tone);

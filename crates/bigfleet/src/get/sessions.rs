@@ -3,7 +3,8 @@
 use bigfleet_view::v1::{ListSessionsRequest, Moment, Session};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
+use crate::at::At;
 use crate::reach::{Shard, Trouble};
 use crate::words::age;
 
@@ -11,11 +12,14 @@ use crate::words::age;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet get sessions
-  bigfleet get sessions shop -o json")]
+  bigfleet get sessions shop -o json
+  bigfleet get sessions --at 14:02")]
 pub(crate) struct Args {
     /// Only of this cluster
     #[arg(value_name = "CLUSTER")]
     name: Option<String>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -51,10 +55,15 @@ impl Listing for Args {
         session.cluster.clone()
     }
 
-    async fn list(&self, shard: &Shard, _: Option<Moment>, _: bool) -> Result<Pages<Session>, Trouble> {
+    fn at(&self) -> Option<&At> {
+        self.back.at.as_ref()
+    }
+
+    async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Session>, Trouble> {
         let request = ListSessionsRequest {
             cluster: self.name.clone().unwrap_or_default(),
             limit: self.list.server_limit(),
+            at,
         };
         let stream = shard.ask(|mut client| async move { client.list_sessions(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.sessions)))

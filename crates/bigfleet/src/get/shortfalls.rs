@@ -3,7 +3,8 @@
 use bigfleet_view::v1::{ListShortfallsRequest, Moment, NeedRef, Shortfall};
 
 use super::column::Column;
-use super::listing::{ListArgs, Listing, Pages, pages};
+use super::listing::{Back, ListArgs, Listing, Pages, pages};
+use crate::at::At;
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
 use crate::words::{age, amounts, reason, signed};
@@ -12,11 +13,14 @@ use crate::words::{age, amounts, reason, signed};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet get shortfalls
-  bigfleet get shortfalls --cluster ml --watch")]
+  bigfleet get shortfalls --cluster ml --watch
+  bigfleet get shortfalls --at 1842")]
 pub(crate) struct Args {
     /// Only of this cluster
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
+    #[command(flatten)]
+    back: Back,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
@@ -59,10 +63,15 @@ impl Listing for Args {
         key(shortfall).id
     }
 
-    async fn list(&self, shard: &Shard, _: Option<Moment>, _: bool) -> Result<Pages<Shortfall>, Trouble> {
+    fn at(&self) -> Option<&At> {
+        self.back.at.as_ref()
+    }
+
+    async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Shortfall>, Trouble> {
         let request = ListShortfallsRequest {
             cluster: self.cluster.clone().unwrap_or_default(),
             limit: self.list.server_limit(),
+            at,
         };
         let stream = shard.ask(|mut client| async move { client.list_shortfalls(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.shortfalls)))

@@ -8,13 +8,14 @@ use std::process::ExitCode;
 
 use bigfleet_view::v1::{AsOf, WatchRequest};
 use prost::Message;
+use serde::Serialize;
 use tokio_stream::StreamExt;
 
 use super::column::{Order, choose};
-use super::listing::{ListArgs, Listing, Pages};
+use super::listing::{ListArgs, Listing, Pages, moment};
 use super::print::Printer;
 use crate::exit::Failure;
-use crate::output::{ListFormat, Terminal, note, stdout};
+use crate::output::{ListFormat, Terminal, note, stdout, write_json_line, write_yaml};
 use crate::reach::Shard;
 use crate::words::{clock_time, count};
 
@@ -61,7 +62,7 @@ impl<L: Listing> Getter<'_, L> {
         let millis = u32::try_from(span / 1_000_000).unwrap_or(u32::MAX).max(50);
         let request = WatchRequest { min_interval_millis: millis, decisions: 1, ..WatchRequest::default() };
         let mut ticks = self.shard.ask(|mut client| async move { client.watch(request).await }).await?;
-        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        let mut seen = Seen::default();
         while let Some(tick) = ticks.next().await {
             tick.map_err(|status| self.shard.trouble(&status))?;
             let table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
@@ -71,13 +72,34 @@ impl<L: Listing> Getter<'_, L> {
                 let aside = self.print(&mut screen, |_| true, false).await?;
                 self.draw(&mut out, &screen, &aside.text(L::NOUN))?;
             } else {
-                // Into a pipe: what is new or has changed.
-                self.print(&mut out, |item| changed::<L>(&mut seen, item), L::newest_first()).await?;
+                // Into a pipe: what is new, has changed, or is gone.
+                seen.look_again();
+                let aside = self.print(&mut out, |item| seen.is_news::<L>(item), L::newest_first()).await?;
+                // What a cycle decided stays decided, even if it is too long ago to be listed.
+                let gone = seen.gone();
+                if !L::newest_first() {
+                    for name in &gone {
+                        self.removed(&mut out, name, aside.as_of.simulated)?;
+                    }
+                }
             }
             out.flush()?;
         }
         note("the server ended the watch");
         Ok(())
+    }
+
+    /// Tells that something is gone. Names alone are for other commands, which could do nothing with it.
+    fn removed(&self, out: &mut impl Write, name: &str, simulated: bool) -> std::io::Result<()> {
+        let removed = Removed { event: "removed", kind: L::NOUN, name, simulated };
+        match self.format {
+            ListFormat::Json => write_json_line(out, &removed),
+            ListFormat::Yaml => {
+                out.write_all(b"---\n")?;
+                write_yaml(out, &removed)
+            }
+            ListFormat::Name | ListFormat::Table | ListFormat::Wide => Ok(()),
+        }
     }
 
     /// Over what was there, or below it if this is no terminal.
@@ -108,7 +130,7 @@ impl<L: Listing> Getter<'_, L> {
         let mut printer = Printer::<L>::new(self.format, &self.terminal, &columns);
         let mut as_of = AsOf::default();
         let mut held = Vec::new();
-        let limit = self.args.limit.map_or(u64::MAX, u64::from);
+        let (mut listed, limit) = (0, self.args.limit.map_or(u64::MAX, u64::from));
         while let Some(page) = pages.next().await {
             let page = page.map_err(|status| self.shard.trouble(&status))?;
             as_of = page.as_of.unwrap_or(as_of);
@@ -116,8 +138,9 @@ impl<L: Listing> Getter<'_, L> {
                 held.extend(page.items);
                 continue;
             }
-            for item in page.items.iter().filter(|item| keep(item)) {
-                if printer.printed < limit {
+            for item in &page.items {
+                listed += 1;
+                if listed <= limit && keep(item) {
                     printer.item(out, item, &as_of)?;
                 }
             }
@@ -128,21 +151,15 @@ impl<L: Listing> Getter<'_, L> {
         if let Some(order) = &order {
             order.sort(&mut held);
         }
-        for item in held.iter().filter(|item| keep(item)) {
-            if printer.printed < limit {
-                printer.item(out, item, &as_of)?;
-            }
+        for item in held.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).filter(|item| keep(item)) {
+            printer.item(out, item, &as_of)?;
         }
         let left_out = printer.finish(out)?.into_iter().map(Into::into).collect();
         Ok(Aside { printed: printer.printed, as_of, left_out })
     }
 
     async fn pages(&self, wide: bool) -> Result<Pages<L::Item>, Failure> {
-        let at = match self.listing.at() {
-            None => None,
-            Some(at) if at.needs_now() => Some(at.moment(self.shard.version().await?.now_unix_nanos)),
-            Some(at) => Some(at.moment(0)),
-        };
+        let at = moment(&self.shard, self.listing.at()).await?;
         let named = |name: &String| {
             L::column_named(name.trim_start_matches('-')).is_some() || !self.args.columns.is_empty()
         };
@@ -152,12 +169,41 @@ impl<L: Listing> Getter<'_, L> {
     }
 }
 
-/// Whether a thing is new or differs from what was printed of it.
-fn changed<L: Listing>(seen: &mut BTreeMap<String, u64>, item: &L::Item) -> bool {
-    let mut hasher = DefaultHasher::new();
-    item.encode_to_vec().hash(&mut hasher);
-    let hash = hasher.finish();
-    seen.insert(L::name(item), hash) != Some(hash)
+/// What a watch has seen: names, what they were like, and in which look.
+#[derive(Default)]
+struct Seen {
+    things: BTreeMap<String, (u64, u64)>,
+    look: u64,
+}
+
+impl Seen {
+    fn look_again(&mut self) {
+        self.look += 1;
+    }
+
+    /// Whether a thing is new or differs from what was printed of it.
+    fn is_news<L: Listing>(&mut self, item: &L::Item) -> bool {
+        let mut hasher = DefaultHasher::new();
+        item.encode_to_vec().hash(&mut hasher);
+        let hash = hasher.finish();
+        self.things.insert(L::name(item), (hash, self.look)).is_none_or(|(before, _)| before != hash)
+    }
+
+    /// Forgets what was not there in this look, and tells it.
+    fn gone(&mut self) -> Vec<String> {
+        let look = self.look;
+        self.things.extract_if(.., |_, (_, last)| *last != look).map(|(name, _)| name).collect()
+    }
+}
+
+/// What a watch says of a thing that is no longer in its list.
+#[derive(Serialize)]
+struct Removed<'a> {
+    event: &'static str,
+    kind: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
 }
 
 impl Aside {
