@@ -2,10 +2,10 @@
 //! rules and, where they promise something, against the oracle.
 
 use bigfleet_calculator::{engine_options, load};
-use bigfleet_engine::{ActionKind, Change, Exclusion, Fleet, Outcome, Parallelism, Rule};
+use bigfleet_engine::{ActionKind, Exclusion, Fleet, Outcome, Parallelism, Rule, Tried};
 use bigfleet_model::cost::{effective_cost, priority_gap, victim_score};
 use bigfleet_model::machine::{Machine, MachineState};
-use bigfleet_model::need::Need;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_oracle::{Size, random_scenario};
@@ -101,37 +101,56 @@ fn the_funnel_accounts_for_every_machine() {
             let funnel = fleet.funnel(&outcome.demand.need.key()).expect("the need is known");
             let removed: usize = funnel.removed.iter().map(|removed| removed.machines).sum();
             let held: usize = funnel.holders.iter().map(|holder| holder.machines).sum();
+            let held = held + funnel.unlisted.machines;
             assert_eq!(funnel.considered, removed + held + funnel.its_own);
+            assert_eq!(held, funnel.useful.values().sum::<usize>());
             assert_eq!(funnel.considered, scenario.machines.len());
         }
     }
 }
 
-/// The need as a remedy would have it.
-fn changed(need: &Need, change: &Change) -> Need {
-    let profile = &need.profile;
-    let (mut requirements, mut spread) = (profile.requirements().to_vec(), profile.spread().to_vec());
-    let mut need = need.clone();
-    let mut priority = profile.priority();
-    match change {
-        Change::Priority(higher) => priority = *higher,
-        Change::Without(text) => {
-            let at =
-                requirements.iter().position(|r| r.to_string() == *text).expect("one of its requirements");
-            requirements.remove(at);
+#[test]
+fn a_trial_foresees_what_a_whole_cycle_decides() {
+    let (mut helped, mut useless, mut preempting) = (0, 0, 0);
+    for scenario in scenarios() {
+        let options = engine_options(&scenario.options);
+        let now = scenario.now_unix_nanos;
+        let mut fleet = decided(&scenario);
+        let reported: Vec<NeedKey> = fleet.needs().map(|demand| demand.need.key()).collect();
+        // What is observed after the last cycle must not matter: the first free machine breaks.
+        let free = scenario.machines.iter().find(|machine| machine.state == MachineState::Idle);
+        let asked = fleet.fork();
+        if let Some(free) = free {
+            let mut broken = free.clone();
+            broken.state = MachineState::Failed;
+            broken.last_error = "lost".into();
+            fleet.observe(&broken).expect("a valid machine");
         }
-        Change::WithoutSpread => spread.retain(|s| !s.is_strict()),
-        Change::Less(amounts) => need.aggregate = amounts.clone(),
-    }
-    let changed = Profile::new(requirements, spread, priority, profile.interruption(), profile.reclamation());
-    if changed.same().is_none() {
-        need.parked = false;
-        if profile.same().is_some() {
-            need.group = "".into();
+        for key in &reported {
+            for change in fleet.changes_worth_trying(key).expect("the need was decided on") {
+                let tried = fleet.try_change(key, &change, &options, now).expect("the need is there");
+                let mut fork = asked.fork();
+                let need = &asked.need(key).expect("the need is there").need;
+                let changed = change.apply(need).expect("it has what is taken away");
+                let rows = asked
+                    .rows_of(&key.cluster)
+                    .iter()
+                    .map(|row| if row.need.key() == *key { changed.clone() } else { row.need.clone() });
+                fork.replace(&key.cluster, rows.collect(), now).expect("a valid roll-up");
+                fork.cycle(&options, now);
+                let outcome = fork.outcome_of(&changed.key()).expect("the need was decided on");
+                let served = matches!(outcome.reason, None | Some(bigfleet_engine::Reason::InFlight));
+                let (acquires, preempts) = (outcome.acquired.len(), outcome.victims.len());
+                assert_eq!(tried, Tried { satisfied: served, acquires, preempts }, "{key:?} {change:?}");
+                *if served { &mut helped } else { &mut useless } += 1;
+                preempting += usize::from(preempts > 0);
+            }
         }
     }
-    need.profile = changed.into();
-    need
+    assert!(
+        helped > 1_000 && useless > 1_000 && preempting > 100,
+        "{helped} changes helped, {useless} did not, {preempting} preempted"
+    );
 }
 
 #[test]
@@ -146,7 +165,7 @@ fn what_would_help_helps_when_the_oracle_decides() {
             };
             for remedy in found {
                 let mut better = scenario.clone();
-                better.needs[at] = changed(need, &remedy.change);
+                better.needs[at] = remedy.change.apply(need).expect("it has what is taken away");
                 let (cluster, fingerprint) = (&*need.cluster, better.needs[at].profile.fingerprint());
                 // Needs that now share an identity are merged at ingest; that is another demand.
                 let twins = better.needs.iter().filter(|n| n.key() == better.needs[at].key()).count();

@@ -15,8 +15,9 @@ mod prices;
 mod release;
 mod sets;
 mod take;
+mod trial;
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,7 @@ use crate::vocab::{Amounts, Vocabulary};
 
 pub(crate) use credit::{Chosen, Credit, Sources};
 pub(crate) use preempt::{Claimants, Victim};
+pub use trial::Tried;
 
 use acquire::Acquire;
 use credit::Walk;
@@ -189,63 +191,16 @@ struct Walked<'a> {
 }
 
 impl Cycle<'_> {
-    pub(crate) fn run(self, probe: &mut dyn FnMut(Step)) -> Arc<Decision> {
+    pub(crate) fn run(mut self, probe: &mut dyn FnMut(Step)) -> Arc<Decision> {
         if let Some(decision) = self.unchanged() {
             return decision;
         }
-        let Cycle {
-            vocab,
-            inventory,
-            needs,
-            interest,
-            sets,
-            index,
-            cache,
-            options,
-            now_unix_nanos,
-            parallelism,
-        } = self;
-        let mut work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
-        sets.evaluate(&index.classes, work.rebuilt);
-        cache.sets.refresh(&index.classes, index.generation, needs.len());
-        cache.folds.refresh(needs.folds(), index, sets);
-        cache.rank_clusters(vocab);
-        if work.rebuilt {
-            cache.claimants.reset();
-        }
-        probe(Step::Settle);
-
+        let mut work = self.credit(probe);
+        let Cycle { vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, .. } = self;
         let mut decision = Decision::default();
         {
             let classes = &*index.classes;
             let sources = Sources { vocab, inventory, index, classes, sets };
-            let mut walked = cache.walk_changed(sources, needs, parallelism);
-            work.clusters_walked = walked.len();
-            probe(Step::Credit);
-
-            let (mut paused, mut places) = (Vec::new(), Vec::new());
-            let mut ended = Vec::with_capacity(walked.len());
-            for Walked { fits_free, walk, ended: done } in walked.drain(..) {
-                if done {
-                    ended.push((fits_free, walk.cluster, walk.credit));
-                } else {
-                    places.push(fits_free);
-                    paused.push(walk);
-                }
-            }
-            work.clusters_sharing = paused.len();
-            let finished = finish_walks(paused, &cache.rank, sources, &mut cache.sets);
-            let finished = finished.into_iter().zip(places);
-            ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
-            // A machine may have moved between two of these clusters: all old claims go before new ones come.
-            for (_, cluster, _) in &ended {
-                cache.drop_claims(*cluster);
-            }
-            for (fits_free, cluster, credit) in ended {
-                cache.keep(cluster, fits_free, credit, sources, needs);
-            }
-            probe(Step::Domains);
-
             decision.shorts = cache.shorts();
             work.short_needs = decision.shorts.len();
             let mut acquire = Acquire::new(sources, &mut cache.sets);
@@ -300,6 +255,49 @@ impl Cycle<'_> {
         });
         probe(Step::Release);
         decision
+    }
+
+    /// Brings the indexes up to date and credits what is bound, cluster by cluster.
+    fn credit(&mut self, probe: &mut dyn FnMut(Step)) -> Work {
+        let Cycle { vocab, inventory, needs, interest, sets, index, cache, parallelism, .. } = self;
+        let mut work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
+        sets.evaluate(&index.classes, work.rebuilt);
+        cache.sets.refresh(&index.classes, index.generation, needs.len());
+        cache.folds.refresh(needs.folds(), index, sets);
+        cache.rank_clusters(vocab);
+        if work.rebuilt {
+            cache.claimants.reset();
+        }
+        probe(Step::Settle);
+
+        let sources = Sources { vocab, inventory, index, classes: &index.classes, sets };
+        let mut walked = cache.walk_changed(sources, needs, *parallelism);
+        work.clusters_walked = walked.len();
+        probe(Step::Credit);
+
+        let (mut paused, mut places) = (Vec::new(), Vec::new());
+        let mut ended = Vec::with_capacity(walked.len());
+        for Walked { fits_free, walk, ended: done } in walked.drain(..) {
+            if done {
+                ended.push((fits_free, walk.cluster, walk.credit));
+            } else {
+                places.push(fits_free);
+                paused.push(walk);
+            }
+        }
+        work.clusters_sharing = paused.len();
+        let finished = finish_walks(paused, &cache.rank, sources, &mut cache.sets);
+        let finished = finished.into_iter().zip(places);
+        ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
+        // A machine may have moved between two of these clusters: all old claims go before new ones come.
+        for (_, cluster, _) in &ended {
+            cache.drop_claims(*cluster);
+        }
+        for (fits_free, cluster, credit) in ended {
+            cache.keep(cluster, fits_free, credit, sources, needs);
+        }
+        probe(Step::Domains);
+        work
     }
 
     /// The last decision, if nothing it depends on has changed.
@@ -548,11 +546,11 @@ fn wanted_victims(shorts: &[Short], sources: Sources<'_>, sets: &mut SupplySets)
 }
 
 /// The places of short needs in precedence order.
-pub(crate) fn precedence(shorts: &[Short]) -> Vec<usize> {
+pub(crate) fn precedence(shorts: &[impl Borrow<Short>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shorts.len()).collect();
     // Stable: among equals demand order decides, and that is how they stand.
     order.sort_by_key(|at| {
-        let profile = &shorts[*at].demand.need.profile;
+        let profile = &shorts[*at].borrow().demand.need.profile;
         Reverse((profile.priority(), profile.interruption(), profile.reclamation()))
     });
     order

@@ -23,7 +23,7 @@ use crate::report::Taken;
 
 pub use action::{ActionExplanation, Explainer, Rule, RunnerUp};
 pub use coverage::DomainCoverage;
-pub use funnel::{Filter, Funnel, Holder, Removed};
+pub use funnel::{Filter, Funnel, Holder, Removed, Unlisted};
 pub use machine::MachineStory;
 pub use remedy::{Change, Remedy};
 pub use why_not::Exclusion;
@@ -65,6 +65,14 @@ impl Fleet {
     /// plain need it became part of.
     pub(crate) fn seen(&self, key: &NeedKey) -> Option<Seen<'_>> {
         let decision = self.cache.last()?;
+        let (cluster, row) = self.row_of(key)?;
+        let credit = self.cache.credit(cluster)?;
+        let short = self.cache.short(cluster, row);
+        Some(Seen { fleet: self, decision, credit, row, short })
+    }
+
+    /// The place of a need among the credited ones: its cluster, and its row there.
+    pub(crate) fn row_of(&self, key: &NeedKey) -> Option<(u32, u32)> {
         let cluster = self.vocab.find_cluster(&key.cluster)?;
         let credit = self.cache.credit(cluster)?;
         let named = |demand: &Arc<Demand>| {
@@ -79,9 +87,8 @@ impl Fleet {
                 .rows
                 .iter()
                 .position(|row| row.folded && row.key == gang.key && row.need.min_unit == raw.need.aggregate)
-        })? as u32;
-        let short = self.cache.short(cluster, row);
-        Some(Seen { fleet: self, decision, credit, row, short })
+        })?;
+        Some((cluster, row as u32))
     }
 
     /// Finds the very need an action is for: a plain need and a folded one may share an identity.

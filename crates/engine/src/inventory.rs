@@ -137,6 +137,16 @@ impl Inventory {
         std::mem::take(&mut self.changed)
     }
 
+    /// Goes back to what the indexes last looked at.
+    pub(crate) fn undo_changes(&mut self) {
+        for (machine, old) in self.take_changes() {
+            let new = self.rows.get_mut(machine);
+            self.live = self.live + usize::from(old.state.is_some()) - usize::from(new.state.is_some());
+            *new = old;
+        }
+        self.revision += 1;
+    }
+
     /// A machine as the last cycle saw it, whatever was observed since.
     pub(crate) fn decided(&self, machine: u32) -> &Row {
         match self.place_in_changed.get(&machine) {

@@ -22,10 +22,10 @@ mod verdict;
 mod vocab;
 
 pub use action::{Action, ActionKind};
-pub use cycle::{Decision, Step, Work};
+pub use cycle::{Decision, Step, Tried, Work};
 pub use explain::{
     ActionExplanation, Change, DomainCoverage, Exclusion, Explainer, Filter, Funnel, Holder, MachineStory,
-    Remedy, Removed, Rule, RunnerUp,
+    Remedy, Removed, Rule, RunnerUp, Unlisted,
 };
 pub use fleet::{Fleet, Footprint, Parallelism};
 pub use inventory::Observed;

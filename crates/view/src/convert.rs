@@ -124,6 +124,8 @@ pub(crate) fn funnel(funnel: &Funnel) -> v1::Funnel {
         removed: removed.collect(),
         its_own: funnel.its_own as u64,
         holders: holders.collect(),
+        unlisted_holders: funnel.unlisted.holders as u64,
+        unlisted_machines: funnel.unlisted.machines as u64,
     }
 }
 

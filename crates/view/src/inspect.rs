@@ -74,10 +74,7 @@ fn acquisitions(decision: Option<&Decision>) -> BTreeMap<NeedKey, (i32, i32)> {
 /// What could serve a need, by the state it is in.
 fn matching(fleet: &Fleet, key: &NeedKey, may_look: bool) -> MatchingSupply {
     if may_look && let Some(funnel) = fleet.funnel(key) {
-        let of = |state| {
-            let held = funnel.holders.iter().filter(|holder| holder.state == state);
-            count(held.map(|holder| holder.machines).sum())
-        };
+        let of = |state| count(funnel.useful.get(&state).copied().unwrap_or_default());
         let (idle, configured) = (of(MachineState::Idle), of(MachineState::Configured));
         return MatchingSupply {
             idle,

@@ -262,9 +262,11 @@ fn held(story: &mut Story, funnel: &Funnel, priority: i32, satisfied: bool) {
     for holder in funnel.holders.iter().take(4) {
         story.say(label, holds(holder, priority));
     }
-    if funnel.holders.len() > 4 {
-        let rest: u64 = funnel.holders[4..].iter().map(|holder| holder.machines).sum();
-        story.say(label, format!("{} more with {} others", thousands(rest), funnel.holders.len() - 4));
+    let listed = funnel.holders.iter().skip(4);
+    let machines = listed.clone().map(|holder| holder.machines).sum::<u64>() + funnel.unlisted_machines;
+    let holders = listed.count() as u64 + funnel.unlisted_holders;
+    if holders > 0 {
+        story.say(label, format!("{} more with {} others", thousands(machines), thousands(holders)));
     }
 }
 

@@ -1,10 +1,11 @@
 //! How long a cycle takes on the benchmark fleets, beside the least it could take.
 //!
-//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [--at-rest] [SHAPE…]`
+//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [--at-rest | --explain] [SHAPE…]`
 //!
 //! Every figure is the best of some runs, in processor time where one thread works, with the ratio to one linear
 //! read of all rows measured in the same run. Every benchmark asserts that the work was done: machines acquired, needs served, victims picked.
 
+mod explain;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -323,11 +324,13 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let (mut shapes, mut repeat, mut json, mut at_rest) = (Vec::new(), 11, false, false);
+    let (mut shapes, mut repeat, mut json) = (Vec::new(), 11, false);
+    let (mut at_rest, mut explain) = (false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = true,
             "--at-rest" => at_rest = true,
+            "--explain" => explain = true,
             "--repeat" => {
                 repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number");
             }
@@ -335,10 +338,19 @@ fn main() {
         }
     }
     if shapes.is_empty() {
-        shapes = if at_rest { vec![Shape::Fleet225k] } else { Shape::ALL.to_vec() };
+        shapes = match (at_rest, explain) {
+            (true, _) => vec![Shape::Fleet225k],
+            (_, true) => vec![Shape::Fleet500k],
+            _ => Shape::ALL.to_vec(),
+        };
     }
     for shape in shapes {
-        let measure = if at_rest || shape == Shape::Fleet225k { rest::measure } else { measure };
+        let measure = match shape {
+            _ if explain => explain::measure,
+            _ if at_rest => rest::measure,
+            Shape::Fleet225k => rest::measure,
+            _ => measure,
+        };
         let report = measure(shape, repeat, json);
         if json {
             let figures: Vec<String> =

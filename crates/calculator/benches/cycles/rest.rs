@@ -94,7 +94,7 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
 }
 
 /// The value so far up a sorted list.
-fn part(nanos: &mut [u64], share: f64) -> u64 {
+pub(super) fn part(nanos: &mut [u64], share: f64) -> u64 {
     nanos.sort_unstable();
     nanos[((nanos.len() - 1) as f64 * share).round() as usize]
 }

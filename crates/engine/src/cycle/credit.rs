@@ -63,6 +63,17 @@ impl Credit {
         (0..self.ends.len()).flat_map(|row| self.claims_of(row).iter().map(move |machine| (row, *machine)))
     }
 
+    /// All machines credited, with the priority they are claimed at.
+    pub(crate) fn claimed_at(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+        self.claims().map(|(row, machine)| (self.rows[row].priority(), machine))
+    }
+
+    /// Whether another credit of the same needs claims the same machines for each.
+    pub(crate) fn has_same_claims(&self, other: &Self) -> bool {
+        let priorities = |credit: &Self| credit.rows.iter().map(|row| row.priority()).collect::<Vec<_>>();
+        (&self.claims, &self.ends) == (&other.claims, &other.ends) && priorities(self) == priorities(other)
+    }
+
     /// The domain of a gang, if it got one.
     pub(crate) fn domain_of(&self, row: u32) -> Option<Chosen> {
         self.domains.iter().find(|(gang, _)| *gang == row).and_then(|(_, chosen)| *chosen)

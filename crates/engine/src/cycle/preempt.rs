@@ -20,9 +20,6 @@ use super::prices::victim_cost;
 use super::sets::SupplySets;
 use super::take::{Lane, Spread, Stock, lanes_of};
 
-/// No need claims the machine.
-const UNCLAIMED: i64 = i64::MIN;
-
 /// The priority of the need that claims each bound machine. Kept from cycle to cycle once it is needed.
 #[derive(Clone, Default)]
 pub(crate) struct Claimants {
@@ -31,6 +28,9 @@ pub(crate) struct Claimants {
 }
 
 impl Claimants {
+    /// No need claims the machine: lower than any priority.
+    pub(crate) const UNCLAIMED: i64 = i64::MIN;
+
     /// Whether claims are being followed.
     pub(crate) fn is_active(&self) -> bool {
         self.active
@@ -39,7 +39,7 @@ impl Claimants {
     /// Starts following claims.
     pub(crate) fn activate(&mut self, machines: usize, credits: impl Iterator<Item = impl AsRef<Credit>>) {
         self.active = true;
-        self.priority = vec![UNCLAIMED; machines];
+        self.priority = vec![Self::UNCLAIMED; machines];
         credits.for_each(|credit| self.enter(credit.as_ref()));
     }
 
@@ -52,19 +52,19 @@ impl Claimants {
         for (row, machine) in credit.claims() {
             let at = machine as usize;
             if self.priority.len() <= at {
-                self.priority.resize(at + 1, UNCLAIMED);
+                self.priority.resize(at + 1, Self::UNCLAIMED);
             }
             self.priority[at] = i64::from(credit.rows[row].priority());
         }
     }
 
     pub(crate) fn leave(&mut self, credit: &Credit) {
-        credit.claims().for_each(|(_, machine)| self.priority[machine as usize] = UNCLAIMED);
+        credit.claims().for_each(|(_, machine)| self.priority[machine as usize] = Self::UNCLAIMED);
     }
 
     /// The priority of the need that claims a machine; the least there is for none.
     pub(crate) fn of(&self, machine: u32) -> i64 {
-        self.priority.get(machine as usize).copied().unwrap_or(UNCLAIMED)
+        self.priority.get(machine as usize).copied().unwrap_or(Self::UNCLAIMED)
     }
 }
 
@@ -186,6 +186,19 @@ impl<'a> Preempt<'a> {
         short.victims = picked.iter().map(|m| Victim { machine: *m, grace_secs: grace(*m) }).collect();
         if !is_zero(&missing) {
             short.unresolved = Some(missing);
+        }
+    }
+
+    /// Gives a need what it got before, when nothing it depends on is different.
+    pub(crate) fn repeat(&mut self, short: &mut Short, before: &Short) {
+        short.in_flight.clone_from(&before.in_flight);
+        short.victims.clone_from(&before.victims);
+        short.unresolved.clone_from(&before.unresolved);
+        for machine in &short.in_flight {
+            self.counted.insert(*machine);
+        }
+        for victim in &short.victims {
+            self.taken.insert(victim.machine);
         }
     }
 

@@ -180,9 +180,11 @@ impl<'a> Explainer<'a> {
         self.turns.get_or_init(|| {
             let shorts = &decision.shorts;
             let mut turns = Turns { of_need: Map::default(), of_machine: Map::default() };
-            for (turn, at) in precedence(shorts).into_iter().enumerate() {
-                turns.of_need.insert((shorts[at].cluster, shorts[at].row), turn);
-                turns.of_machine.extend(shorts[at].acquired.iter().map(|machine| (*machine, turn)));
+            // Those who got nothing stand in nobody's way, and no action is for them.
+            let served: Vec<&Short> = shorts.iter().filter(|short| !short.acquired.is_empty()).collect();
+            for (turn, at) in precedence(&served).into_iter().enumerate() {
+                turns.of_need.insert((served[at].cluster, served[at].row), turn);
+                turns.of_machine.extend(served[at].acquired.iter().map(|machine| (*machine, turn)));
             }
             turns
         })

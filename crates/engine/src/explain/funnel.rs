@@ -1,5 +1,6 @@
 //! What was considered for a need and what each rule removed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::MachineState;
@@ -64,6 +65,9 @@ pub struct Holder {
     pub machines: usize,
 }
 
+/// Holders listed by name, at most: a need that may go anywhere competes with all others.
+const LISTED: usize = 100;
+
 /// What holders are told apart by: the claimant, the cluster, the state and the priority.
 type HolderPlace = (Option<*const Demand>, u32, MachineState, i32);
 
@@ -76,8 +80,32 @@ pub struct Funnel {
     pub removed: Vec<Removed>,
     /// The machines the need has: credited and acquired.
     pub its_own: usize,
-    /// Who has the others it could use, the most machines first.
+    /// How many others it could use, by the state they are in.
+    pub useful: BTreeMap<MachineState, usize>,
+    /// The highest priority any of those is held at.
+    pub highest_priority: Option<i32>,
+    /// Who has them, the most machines first; at most 100 holders.
     pub holders: Vec<Holder>,
+    /// How many holders were not listed, and how many machines they have.
+    pub unlisted: Unlisted,
+}
+
+/// Holders that were not listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlisted {
+    /// How many there are.
+    pub holders: usize,
+    /// How many machines they have together.
+    pub machines: usize,
+}
+
+/// Machines one holder has.
+struct Share<'a> {
+    claimant: Option<&'a Arc<Demand>>,
+    cluster: u32,
+    state: MachineState,
+    priority: i32,
+    machines: usize,
 }
 
 impl Fleet {
@@ -141,31 +169,58 @@ impl Fleet {
                 useful.push((machine, row));
             }
         }
-        let mut holders: Map<HolderPlace, (Option<&Arc<Demand>>, usize)> = Map::default();
+        let mut shares: Map<HolderPlace, Share<'_>> = Map::default();
+        let (mut by_state, mut highest_priority) = (BTreeMap::new(), None);
         let claimants = if useful.is_empty() { Vec::new() } else { self.claimants() };
         for (machine, row) in useful {
             let claimant = claimants[machine as usize];
             let priority = claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |d| d.priority());
             let state = row.state.expect("a useful machine is a known one");
-            let entry = (claimant.map(Arc::as_ptr), row.cluster, state, priority);
-            holders.entry(entry).or_insert((claimant, 0)).1 += 1;
+            let (cluster, place) = (row.cluster, (claimant.map(Arc::as_ptr), row.cluster, state, priority));
+            let share =
+                shares.entry(place).or_insert(Share { claimant, cluster, state, priority, machines: 0 });
+            share.machines += 1;
         }
-        let mut holders: Vec<Holder> = holders
-            .into_iter()
-            .map(|((_, cluster, state, priority), (claimant, machines))| Holder {
-                need: claimant.map(|demand| demand.need.key()),
-                cluster: self.name_of_cluster(cluster).into(),
-                state,
-                priority,
-                machines,
-            })
-            .collect();
-        holders.sort_by(|a, b| {
-            let rest = |h: &Holder| (h.state, h.priority);
-            let order = b.machines.cmp(&a.machines).then_with(|| a.cluster.cmp(&b.cluster));
-            order.then_with(|| rest(a).cmp(&rest(b))).then_with(|| a.need.cmp(&b.need))
-        });
+        for share in shares.values() {
+            *by_state.entry(share.state).or_default() += share.machines;
+            highest_priority = highest_priority.max(Some(share.priority));
+        }
+        let (holders, unlisted) = self.largest(shares.into_values().collect());
         removed.retain(|removed| removed.machines > 0);
-        Some(Funnel { considered, removed, its_own, holders })
+        Some(Funnel { considered, removed, its_own, useful: by_state, highest_priority, holders, unlisted })
+    }
+
+    /// The largest holders by name, and how much is with the others.
+    fn largest(&self, mut shares: Vec<Share<'_>>) -> (Vec<Holder>, Unlisted) {
+        let order = |a: &Share<'_>, b: &Share<'_>| {
+            let need = |share: &Share<'_>| {
+                let need = &share.claimant?.need;
+                Some((need.profile.fingerprint().to_owned(), need.group.clone()))
+            };
+            let name = |share: &Share<'_>| self.name_of_cluster(share.cluster);
+            b.machines
+                .cmp(&a.machines)
+                .then_with(|| name(a).cmp(name(b)))
+                .then_with(|| (a.state, a.priority).cmp(&(b.state, b.priority)))
+                .then_with(|| need(a).cmp(&need(b)))
+        };
+        let mut unlisted = Unlisted::default();
+        if shares.len() > LISTED {
+            shares.select_nth_unstable_by(LISTED, order);
+            let others = shares.drain(LISTED..).map(|share| share.machines);
+            unlisted = others.fold(unlisted, |sum, machines| Unlisted {
+                holders: sum.holders + 1,
+                machines: sum.machines + machines,
+            });
+        }
+        shares.sort_by(order);
+        let holder = |share: Share<'_>| Holder {
+            need: share.claimant.map(|demand| demand.need.key()),
+            cluster: self.name_of_cluster(share.cluster).into(),
+            state: share.state,
+            priority: share.priority,
+            machines: share.machines,
+        };
+        (shares.into_iter().map(holder).collect(), unlisted)
     }
 }

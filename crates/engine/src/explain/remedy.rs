@@ -1,18 +1,17 @@
 //! What would change the answer, tried out and not guessed.
 //!
-//! Each proposal is made on a fork of the fleet and decided by the engine itself. What comes back is what the
-//! next cycle would really do.
+//! Each proposal is made on a fork of the fleet and decided by the engine itself, up to the need in question. What comes
+//! back is what a cycle would really do.
 
 use std::sync::Arc;
 
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
-use bigfleet_model::requirement::Operator;
 use bigfleet_model::resource::ResourceVec;
 
+use crate::cycle::Tried;
 use crate::fleet::Fleet;
 use crate::options::Options;
-use crate::verdict::Reason;
 
 /// A change to a need that might help it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,74 +46,81 @@ impl Fleet {
         options: &Options,
         now_unix_nanos: i64,
     ) -> Option<Vec<Remedy>> {
-        let seen = self.seen(key)?;
-        let Some(short) = seen.short.filter(|short| !crate::amounts::is_zero(&short.missing)) else {
-            return Some(Vec::new());
-        };
-        let cluster = self.vocab.find_cluster(&key.cluster)?;
-        let rows = &self.needs.cluster(cluster)?.rows;
-        let row = rows.iter().find(|row| row.need.key() == *key)?;
-        let reached = row.need.aggregate.saturating_sub(&self.vocab.vector(&short.missing));
-        let proposals = proposals(&row.need, self.highest_holder(key), &reached);
-        let tried = proposals.into_iter().filter_map(|(change, need)| {
-            let mut fork = self.fork();
-            let changed: Vec<Need> = rows
-                .iter()
-                .map(|r| if r.need.key() == *key { need.clone() } else { r.need.clone() })
-                .collect();
-            fork.replace(&key.cluster, changed, now_unix_nanos).ok()?;
-            fork.cycle(options, now_unix_nanos);
-            let seen = fork.seen(&need.key())?;
-            let judge = crate::verdict::Judge::new(&fork, seen.decision);
-            let reason = seen.short.and_then(|short| judge.reason(short, seen.credited()));
-            let helped = matches!(reason, None | Some(Reason::InFlight));
-            helped.then(|| Remedy {
-                change,
-                acquires: seen.acquired().len(),
-                preempts: seen.short.map_or(0, |short| short.victims.len()),
-            })
+        let tried = self.changes_worth_trying(key)?.into_iter().filter_map(|change| {
+            let tried = self.try_change(key, &change, options, now_unix_nanos)?;
+            let Tried { satisfied, acquires, preempts } = tried;
+            satisfied.then_some(Remedy { change, acquires, preempts })
         });
         Some(tried.collect())
     }
 
+    /// The changes that might help a short need: a priority above all who hold what it could use, each requirement
+    /// less, no strict spread, and no more than it can have. `None` if the last cycle knew no such need; empty if
+    /// it is not short.
+    pub fn changes_worth_trying(&self, key: &NeedKey) -> Option<Vec<Change>> {
+        let seen = self.seen(key)?;
+        let Some(short) = seen.short.filter(|short| !crate::amounts::is_zero(&short.missing)) else {
+            return Some(Vec::new());
+        };
+        let need = &self.need(key)?.need;
+        let profile = &need.profile;
+        let above = self.highest_holder(key).and_then(|priority| priority.checked_add(1));
+        let above = above.filter(|priority| *priority > profile.priority()).map(Change::Priority);
+        let without = profile.requirements().iter().map(|one| Change::Without(one.to_string()));
+        let no_spread = profile.strict_spread().is_some().then_some(Change::WithoutSpread);
+        let reached = need.aggregate.saturating_sub(&self.vocab.vector(&short.missing));
+        let less = (!reached.is_zero()).then_some(Change::Less(reached));
+        Some(above.into_iter().chain(without).chain(no_spread).chain(less).collect())
+    }
+
+    /// What a cycle would do for a need if it were changed, on the fleet as the last cycle saw it. `None` if there is
+    /// no such need, or it does not have what the change would take away.
+    pub fn try_change(
+        &self,
+        key: &NeedKey,
+        change: &Change,
+        options: &Options,
+        now_unix_nanos: i64,
+    ) -> Option<Tried> {
+        let rows = self.rows_of(&key.cluster);
+        let changed = change.apply(&self.need(key)?.need)?;
+        let needs = rows.iter().map(|r| if r.need.key() == *key { changed.clone() } else { r.need.clone() });
+        let mut fork = self.fork();
+        fork.replace(&key.cluster, needs.collect(), now_unix_nanos).ok()?;
+        fork.try_need(self, &changed.key(), options, now_unix_nanos)
+    }
+
     /// The highest priority among those that hold what a need could use.
     fn highest_holder(&self, key: &NeedKey) -> Option<i32> {
-        self.funnel(key)?.holders.iter().map(|holder| holder.priority).max()
+        self.funnel(key)?.highest_priority
     }
 }
 
-/// Changes worth trying, each with the need as it would be.
-fn proposals(need: &Need, highest_holder: Option<i32>, reached: &ResourceVec) -> Vec<(Change, Need)> {
-    let profile = &need.profile;
-    let with_profile = |requirements: Vec<_>, spread: Vec<_>, priority: i32| {
-        let profile =
-            Profile::new(requirements, spread, priority, profile.interruption(), profile.reclamation());
-        let parked = need.parked && profile.same().is_some();
-        Need { profile: Arc::new(profile), parked, ..need.clone() }
-    };
-    let (requirements, spread) = (profile.requirements().to_vec(), profile.spread().to_vec());
-    let mut proposals = Vec::new();
-    let above =
-        highest_holder.and_then(|priority| priority.checked_add(1)).filter(|p| *p > profile.priority());
-    if let Some(priority) = above {
-        let changed = with_profile(requirements.clone(), spread.clone(), priority);
-        proposals.push((Change::Priority(priority), changed));
-    }
-    for (at, requirement) in requirements.iter().enumerate() {
-        let mut fewer = requirements.clone();
-        fewer.remove(at);
-        let mut changed = with_profile(fewer, spread.clone(), profile.priority());
-        if requirement.operator() == Operator::Same && changed.profile.same().is_none() {
-            changed.group = Arc::from("");
+impl Change {
+    /// The need as it would be; `None` if it does not have what is to be taken away.
+    pub fn apply(&self, need: &Need) -> Option<Need> {
+        let profile = &need.profile;
+        let (mut requirements, mut spread) = (profile.requirements().to_vec(), profile.spread().to_vec());
+        let mut priority = profile.priority();
+        let mut changed = need.clone();
+        match self {
+            Self::Priority(other) => priority = *other,
+            Self::Without(text) => {
+                let at = requirements.iter().position(|one| one.to_string() == *text)?;
+                requirements.remove(at);
+            }
+            Self::WithoutSpread => spread.retain(|one| !one.is_strict()),
+            Self::Less(amounts) => changed.aggregate = amounts.clone(),
         }
-        proposals.push((Change::Without(requirement.to_string()), changed));
+        let (interruption, reclamation) = (profile.interruption(), profile.reclamation());
+        let profile = Profile::new(requirements, spread, priority, interruption, reclamation);
+        if profile.same().is_none() {
+            changed.parked = false;
+            if need.profile.same().is_some() {
+                changed.group = Arc::from("");
+            }
+        }
+        changed.profile = Arc::new(profile);
+        Some(changed)
     }
-    if profile.strict_spread().is_some() {
-        let soft = spread.iter().filter(|s| !s.is_strict()).cloned().collect();
-        proposals.push((Change::WithoutSpread, with_profile(requirements, soft, profile.priority())));
-    }
-    if !reached.is_zero() {
-        proposals.push((Change::Less(reached.clone()), Need { aggregate: reached.clone(), ..need.clone() }));
-    }
-    proposals
 }

@@ -30,7 +30,15 @@ pub(super) fn page(model: &Model, answer: &NeedExplanation) -> Page {
         let rows = funnel.removed.iter().enumerate().map(|(number, removed)| removed_row(number, removed));
         panes.push(table(title, REMOVED, rows.collect(), "no rule removed any"));
         let rows = funnel.holders.iter().enumerate().map(|(number, holder)| holder_row(number, holder));
-        panes.push(table("who holds what it wants", HOLDERS, rows.collect(), "nobody"));
+        let title = match funnel.unlisted_holders {
+            0 => "who holds what it wants".to_owned(),
+            others => format!(
+                "who holds what it wants; {} more with {} others",
+                words::thousands(funnel.unlisted_machines),
+                words::thousands(others)
+            ),
+        };
+        panes.push(table(title, HOLDERS, rows.collect(), "nobody"));
     }
     if !answer.domains.is_empty() {
         let rows = answer.domains.iter().map(domain_row).collect();
