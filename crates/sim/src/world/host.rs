@@ -192,6 +192,8 @@ impl World {
             host.memory.learn(fact.clone());
         }
         if killed == Some(Place::BeforeEffects) {
+            // What is on disk is a fact, whatever becomes of the rest.
+            self.watch_step(index, &Step { facts: step.facts, effects: Vec::new() });
             return self.die(index);
         }
         if !step.facts.is_empty() || !step.effects.is_empty() {
