@@ -67,6 +67,7 @@ impl<T> Outbox<T> {
         if let Some(key) = key {
             self.places.remove(&key);
         }
+        self.give_back_room();
         Some(frame)
     }
 
@@ -80,6 +81,15 @@ impl<T> Outbox<T> {
         self.taken += self.waiting.len() as u64;
         self.waiting.clear();
         self.places.clear();
+        self.give_back_room();
+    }
+
+    /// A line that was long once, when its session began, need not keep the room for it.
+    fn give_back_room(&mut self) {
+        if self.waiting.is_empty() {
+            self.waiting = VecDeque::new();
+            self.places = HashMap::default();
+        }
     }
 }
 

@@ -7,7 +7,12 @@ use bigfleet_proto::v1alpha1::{ListFilter, ShardMessage};
 use bytes::{Buf, Bytes};
 use prost::Message;
 use tonic::Status;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+/// Buffers begin small and grow with what is sent: most of thousands of sessions say little most of the time.
+const BUFFER_BYTES: usize = 512;
+/// Frames are gathered up to this size before they are handed to the connection.
+const GATHERED_BYTES: usize = 32 << 10;
 
 /// Sends `Sent` as protobuf and takes whatever comes as bytes.
 pub(crate) struct Raw<Sent>(PhantomData<fn(Sent)>);
@@ -45,6 +50,10 @@ impl<Sent: Message + 'static> Encoder for Raw<Sent> {
     fn encode(&mut self, item: Sent, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         item.encode(buffer).map_err(|error| Status::internal(error.to_string()))
     }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(BUFFER_BYTES, GATHERED_BYTES)
+    }
 }
 
 impl<Sent> Decoder for Raw<Sent> {
@@ -53,5 +62,9 @@ impl<Sent> Decoder for Raw<Sent> {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(BUFFER_BYTES, GATHERED_BYTES)
     }
 }

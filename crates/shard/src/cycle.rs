@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bigfleet_engine::{Action, ActionKind, Decision};
+use bigfleet_engine::{ActionExplanation, ActionKind, Decision};
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::NeedKey;
 
@@ -17,10 +17,9 @@ use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
 
-/// How many actions of each kind are recorded with rule and runner-up, at most; those of the others follow from a replay.
-const EXPLAINED_PER_KIND: usize = 8;
-/// A runner-up is looked for among all machines: with more of them, fewer actions of a kind are explained, at least one.
-const LOOKED_AT_PER_KIND: usize = 200_000;
+/// For how many needs a runner-up is looked for in one cycle, so that a fleet that is built up is not held up. Actions of
+/// one need share it. What is left out follows from a replay.
+const NEEDS_EXPLAINED: usize = 64;
 /// How many cycles are kept at hand.
 const RECENT: usize = 256;
 /// How many actions they may have in all: while a fleet is built up every cycle has hundreds.
@@ -59,6 +58,17 @@ impl Phase {
     }
 }
 
+/// The places of actions that are put on the record: of those there was no room for, only the first.
+fn listed(fates: &[Fate]) -> Vec<usize> {
+    let mut room = LISTED_WITHOUT_ROOM;
+    let is_listed = |index: &usize| {
+        let had_room = !matches!(fates[*index], Fate::OverBound | Fate::NoPlace);
+        room -= usize::from(!had_room && room > 0);
+        had_room || room > 0
+    };
+    (0..fates.len()).filter(is_listed).collect()
+}
+
 impl Shard {
     /// Runs one cycle.
     pub(crate) fn run_cycle(&mut self, now: i64, step: &mut Step, probe: &mut dyn FnMut(Phase)) {
@@ -84,11 +94,14 @@ impl Shard {
         self.tally.quiet_cycles += u64::from(same);
         self.decision = Some(decision.clone());
 
-        // 3. Explain while the engine still shows what it decided on, then apply the rails and begin.
-        let why = self.explain(&decision, same);
+        // 3. Apply the rails, explain while the engine still shows what it decided on, then begin.
+        let fates = self.rehearse(&decision, now);
+        let listed = listed(&fates);
+        let explains = self.config.record && !same;
+        let why = if explains { self.explain(&decision, &listed) } else { vec![None; listed.len()] };
         let inputs = std::mem::take(&mut self.tape);
         let full = (self.wants_full && self.config.record).then(|| self.whole_input());
-        let fates = self.execute(&decision, now, step);
+        let fates = self.execute(&decision, fates, now, step);
         probe(Phase::Execute);
 
         // 4. Write down who is short, and since when.
@@ -116,13 +129,12 @@ impl Shard {
                 around
             });
             step.facts.push(Fact::Cycle(self.cycle));
-            let mut room = LISTED_WITHOUT_ROOM;
-            let listed = decision.actions.iter().zip(fates).zip(why).filter(|((_, fate), _)| {
-                let had_room = !matches!(fate, Fate::OverBound | Fate::NoPlace);
-                room -= usize::from(!had_room && room > 0);
-                had_room || room > 0
-            });
-            let actions = listed.map(|((action, fate), why)| Ordered { action: action.clone(), fate, why });
+            let order = |(index, why): (usize, _)| Ordered {
+                action: decision.actions[index].clone(),
+                fate: fates[index],
+                why,
+            };
+            let actions = listed.into_iter().zip(why).map(order);
             let record = Arc::new(CycleRecord {
                 cycle: self.cycle,
                 epoch: self.config.epoch,
@@ -175,25 +187,19 @@ impl Shard {
         }
     }
 
-    /// Rule and runner-up of the first actions of each kind.
-    fn explain(&self, decision: &Decision, same: bool) -> Vec<Option<bigfleet_engine::ActionExplanation>> {
-        if same || !self.config.record {
-            return vec![None; decision.actions.len()];
-        }
+    /// Rule and runner-up of the actions at these places, as far as the bound goes.
+    fn explain(&self, decision: &Decision, listed: &[usize]) -> Vec<Option<ActionExplanation>> {
         let options = self.options();
-        let most = (LOOKED_AT_PER_KIND / self.table.len().max(1)).clamp(1, EXPLAINED_PER_KIND);
-        let mut explained: BTreeMap<ActionKind, usize> = BTreeMap::new();
-        let explain = |action: &Action| {
-            let count = explained.entry(action.kind).or_default();
-            *count += 1;
-            (*count <= most).then(|| self.engine.explain_action(action, &options)).flatten()
+        let mut explainer = self.engine.explainer(&options);
+        let mut explain = |index: &usize| {
+            let within = explainer.needs_looked_at() < NEEDS_EXPLAINED;
+            within.then(|| explainer.explain(&decision.actions[*index])).flatten()
         };
-        decision.actions.iter().map(explain).collect()
+        listed.iter().map(&mut explain).collect()
     }
 
     /// Begins what the rails let through: preemptions first, reclaims last.
-    fn execute(&mut self, decision: &Decision, now: i64, step: &mut Step) -> Vec<Fate> {
-        let mut fates = self.rehearse(decision, now);
+    fn execute(&mut self, decision: &Decision, mut fates: Vec<Fate>, now: i64, step: &mut Step) -> Vec<Fate> {
         let mut reclaimed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         for index in rails::in_order(decision) {
             let action = &decision.actions[index];

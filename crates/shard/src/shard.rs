@@ -173,7 +173,7 @@ impl Shard {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
                 Timer::List(provider, at) if self.is_next_list(provider, at) => {
-                    self.list(provider, now, step)
+                    self.list(provider, now, step);
                 }
                 Timer::List(..) => {}
                 Timer::Blob(slot, request) => self.blob_is_late(slot, request, now, step),

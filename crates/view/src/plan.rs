@@ -1,7 +1,5 @@
 //! What the next cycle would do if it ran now: decided on a fork, with what the rails would make of it.
 
-use std::collections::BTreeMap;
-
 use bigfleet_engine::{ActionKind, Decision, Fleet};
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::Decided;
@@ -20,8 +18,8 @@ use crate::v1;
 /// Actions told if nobody says how many.
 const TOLD: u32 = 1000;
 
-/// Actions of each kind told with rule and runner-up, as in the record: each takes a look at the whole fleet.
-const EXPLAINED_PER_KIND: usize = 8;
+/// For how many needs a runner-up is looked for.
+const NEEDS_EXPLAINED: usize = 256;
 
 /// Gangs that make no progress, as the next cycle will find them.
 fn stuck(shard: &Shard) -> Vec<(NeedKey, Stuck)> {
@@ -91,12 +89,10 @@ impl<S: Shards> View<S> {
         let indexes: Vec<usize> = (0..all.len()).filter(|at| wanted(&all[*at])).collect();
         let told: Vec<usize> = indexes.iter().copied().take(limit).collect();
         let explained = blocking(move || {
-            let mut explained: BTreeMap<ActionKind, usize> = BTreeMap::new();
+            let mut explainer = fleet.explainer(&options);
             let mut why = |at: &usize| {
-                let action = &decision.actions[*at];
-                let count = explained.entry(action.kind).or_default();
-                *count += 1;
-                (*count <= EXPLAINED_PER_KIND).then(|| fleet.explain_action(action, &options)).flatten()
+                let within = explainer.needs_looked_at() < NEEDS_EXPLAINED;
+                within.then(|| explainer.explain(&decision.actions[*at])).flatten()
             };
             Ok(told.iter().map(|at| (*at, why(at))).collect::<Vec<_>>())
         })

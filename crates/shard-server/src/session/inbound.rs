@@ -1,8 +1,11 @@
 //! Frames from an operator, as far as they must be read at once.
 
+use std::hash::{BuildHasher, Hasher};
+
 use bigfleet_proto::v1alpha1::operator_message::Payload;
 use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello, OperatorMessage, ReclaimAck};
 use bytes::Bytes;
+use foldhash::quality::FixedState;
 use prost::{DecodeError, Message};
 
 use crate::wire::fields;
@@ -11,6 +14,9 @@ use crate::wire::fields;
 const ROLLUP: u32 = 2;
 // ClusterCapacityNeeds
 const TAKEN: u32 = 2;
+
+/// Of the two halves of a digest.
+const SEEDS: [u64; 2] = [0x726f_6c6c_2d75_7031, 0x726f_6c6c_2d75_7032];
 
 /// One frame.
 #[derive(Debug, PartialEq)]
@@ -45,18 +51,27 @@ impl Inbound {
     }
 }
 
-/// All that a roll-up says but when it was taken: equal bytes are equal demand.
-pub(crate) fn without_time(rollup: &[u8]) -> Vec<u8> {
-    let mut rest = Vec::with_capacity(rollup.len());
+/// A digest of all that a roll-up says but when it was taken: equal bytes are equal demand. 128 bits, so that two different
+/// ones of a session never share it by accident; whoever brought that about on purpose would deceive nobody but himself.
+pub(crate) fn digest_without_time(rollup: &[u8]) -> u128 {
+    let mut halves = SEEDS.map(|seed| FixedState::with_seed(seed).build_hasher());
     for field in fields(rollup) {
-        match field {
-            Ok(field) if field.number == TAKEN => {}
-            Ok(field) => rest.extend_from_slice(&rollup[field.start..field.end]),
+        let part = match &field {
+            Ok(field) if field.number == TAKEN => continue,
+            Ok(field) => &rollup[field.start..field.end],
             // Not a roll-up; whoever decodes it will say so.
-            Err(_) => return rollup.to_vec(),
+            Err(_) => rollup,
+        };
+        for half in &mut halves {
+            half.write_usize(part.len());
+            half.write(part);
+        }
+        if field.is_err() {
+            break;
         }
     }
-    rest
+    let [high, low] = halves.map(|half| half.finish());
+    u128::from(high) << 64 | u128::from(low)
 }
 
 #[cfg(test)]
@@ -98,16 +113,22 @@ mod tests {
 
     #[test]
     fn only_the_time_is_left_out_of_the_comparison() {
-        let bytes = |taken, priority| without_time(&rollup(taken, priority).encode_to_vec());
+        let bytes = |taken, priority| digest_without_time(&rollup(taken, priority).encode_to_vec());
         assert_eq!(bytes(1, 7), bytes(2, 7));
         assert_ne!(bytes(1, 7), bytes(1, 8));
-        assert_eq!(without_time(&[0xFF]), [0xFF], "what is no roll-up is compared as it is");
+        assert_ne!(
+            digest_without_time(&[0xFF]),
+            digest_without_time(&[0xFE]),
+            "what is no roll-up is told apart as well"
+        );
+        let twice = [rollup(1, 7).encode_to_vec(), rollup(1, 7).encode_to_vec()].concat();
+        assert_ne!(bytes(1, 7), digest_without_time(&twice), "all of it counts");
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = without_time(&bytes);
+            let _ = digest_without_time(&bytes);
             let _ = Inbound::read(&bytes.into());
         }
     }

@@ -1,7 +1,7 @@
 //! Roll-ups of one session: at most one in work and one waiting, and the newer replaces the one that waits.
 //!
 //! Reading a roll-up takes long enough to be done beside everything else, and most say what the last one said. Those are
-//! recognised by their bytes and not read at all.
+//! recognised by a digest of their bytes and not read at all.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use prost::Message;
 use tracing::Instrument;
 
-use super::inbound::without_time;
+use super::inbound::digest_without_time;
 use crate::core::{Core, Gone};
 use crate::metrics::Metrics;
 
@@ -29,8 +29,8 @@ struct Inner {
     core: Core,
     metrics: Metrics,
     desk: Mutex<Desk>,
-    /// What the last roll-up said that could be read.
-    last: Mutex<Option<Box<[u8]>>>,
+    /// The digest of what the last roll-up said that could be read.
+    last: Mutex<Option<u128>>,
 }
 
 #[derive(Default)]
@@ -80,8 +80,8 @@ impl Rollups {
     async fn pass_on(&self, bytes: Bytes, arrived: i64) -> Result<(), Gone> {
         let Inner { session, cluster, core, metrics, last, .. } = &*self.0;
         let session = *session;
-        let said = without_time(&bytes);
-        if last.lock().expect("no holder panics").as_deref() == Some(&said) {
+        let said = digest_without_time(&bytes);
+        if *last.lock().expect("no holder panics") == Some(said) {
             metrics.rollup_again();
             return core.tell_and_wait(Event::RollupAgain { session }, None).await;
         }
@@ -93,7 +93,7 @@ impl Rollups {
             read.unwrap_or_else(|error| Err(format!("the roll-up could not be read: {error}")))
         };
         // One that was refused is read again each time, so that its sender is told why each time.
-        *last.lock().expect("no holder panics") = rollup.is_ok().then(|| said.into());
+        *last.lock().expect("no holder panics") = rollup.is_ok().then_some(said);
         core.tell_and_wait(Event::Rollup { session, rollup }, Some(arrived)).await
     }
 }
