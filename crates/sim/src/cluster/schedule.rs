@@ -2,7 +2,7 @@
 //! do. Gangs go to one domain together or wait.
 //!
 //! Pods that wait although there is room in sum were unlucky with where others went. Then all pods are dealt out anew, in
-//! several orders, as a descheduler and preemption would in time; the order that serves most pods holds.
+//! two orders, as a descheduler would in time; the order that serves more pods holds.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,6 @@ enum Dealing {
     GangsFirst,
     /// Those with the fewest nodes to choose from.
     FewestChoicesFirst,
-    /// The most important, as preemption within the cluster would have it.
-    PriorityFirst,
 }
 
 impl Pods {
@@ -44,7 +42,7 @@ impl Pods {
         self.place(&order);
         let mut after = self.count().1;
         if after > 0 && self.has_room() {
-            for dealing in [Dealing::GangsFirst, Dealing::FewestChoicesFirst, Dealing::PriorityFirst] {
+            for dealing in [Dealing::GangsFirst, Dealing::FewestChoicesFirst] {
                 let dealt = self.dealt_anew(dealing);
                 if dealt.waits_by_priority() < self.waits_by_priority() {
                     after = dealt.count().1;
@@ -126,11 +124,9 @@ impl Pods {
             };
             let gangs = || (first.gang == 0).cmp(&(second.gang == 0));
             let choices = || dealt.choices(*a).cmp(&dealt.choices(*b));
-            let priority = || second.profile.priority().cmp(&first.profile.priority());
             let order = match dealing {
                 Dealing::GangsFirst => gangs().then_with(choices),
                 Dealing::FewestChoicesFirst => choices().then_with(gangs),
-                Dealing::PriorityFirst => priority().then_with(choices).then_with(gangs),
             };
             order.then_with(|| total(*b).cmp_by_name(&total(*a)))
         });

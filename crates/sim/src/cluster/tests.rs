@@ -92,6 +92,18 @@ fn a_gang_is_in_one_domain_or_waits() {
 }
 
 #[test]
+fn gangs_make_room_for_those_who_have_no_choice() {
+    let mut pods = cluster(
+        r#"{ "name": "g", "pods": 2, "unit": { "cpu": "1" }, "same": "rack", "gang": 5, "priority": 9 },
+           { "name": "w", "pods": 4, "unit": { "cpu": "2" }, "requires": [{ "key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z1"] }] }"#,
+    );
+    pods.join(node("a", "8", "r1", "z1"));
+    pods.join(node("b", "16", "r2", "z2"));
+    assert_eq!((pods.schedule(), pods.count()), (14, (14, 0)), "gangs would choose the smaller node first");
+    assert!(pods.nodes["a"].members.is_empty());
+}
+
+#[test]
 fn a_strict_spread_keeps_domains_even() {
     let mut pods = cluster(
         r#"{ "name": "w", "pods": 9, "unit": { "cpu": "1" }, "spread": { "key": "topology.kubernetes.io/zone", "skew": 1 } }"#,
