@@ -11,7 +11,6 @@ use bigfleet_engine::{Action, ActionKind, Decision};
 use crate::cluster::Cluster;
 use crate::execute::passage;
 use crate::pauses;
-use crate::regret;
 use crate::shard::Shard;
 use crate::table::Care;
 use crate::tape::Fate;
@@ -66,16 +65,15 @@ impl Shard {
     pub fn rehearse(&self, decision: &Decision, now_unix_nanos: i64) -> Vec<Fate> {
         // A reclaim that is held back leaves its place under the cap to another, which is looked at in turn.
         let mut kept = BTreeSet::new();
-        for _ in 0..regret::ROUNDS {
+        let mut tries = self.tries();
+        loop {
             let fates = self.let_through(decision, &kept, now_unix_nanos);
-            let regretted = self.regretted(decision, &fates, now_unix_nanos);
+            let regretted = self.regretted(decision, &fates, &mut tries, now_unix_nanos);
             if regretted.is_empty() {
                 return fates;
             }
             kept.extend(regretted);
         }
-        kept.extend(0..decision.actions.len());
-        self.let_through(decision, &kept, now_unix_nanos)
     }
 
     /// What becomes of each action if the reclaims at some places are kept from happening.
@@ -86,8 +84,7 @@ impl Shard {
             let action = &decision.actions[index];
             let held = self.rail(action, &through, now_unix_nanos);
             let held = held.or_else(|| self.obstacle(action, through.places));
-            let is_kept = action.kind == ActionKind::Reclaim && kept.contains(&index);
-            fates[index] = held.unwrap_or(if is_kept { Fate::Regretted } else { Fate::Begun });
+            fates[index] = held.unwrap_or(if kept.contains(&index) { Fate::Regretted } else { Fate::Begun });
             if fates[index] == Fate::Begun {
                 through.bounded += usize::from(action.kind != ActionKind::Preempt);
                 through.places += usize::from(!waits(action.kind));

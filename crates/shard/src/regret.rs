@@ -23,12 +23,22 @@ use bigfleet_model::stamp::Assignment;
 use crate::shard::Shard;
 use crate::tape::Fate;
 
-/// How often others may come in the place of reclaims that are held back; after that no machine is taken back.
-pub(crate) const ROUNDS: usize = 3;
 /// With more machines to try than this in one cycle a fleet shrinks; to and fro is a matter of a few machines.
 const MOST_TRIED: usize = 64;
-/// How many of them are tried one by one in a round; the others are held back with those that are regretted.
-const MOST_TRIED_ALONE: usize = 8;
+/// The larger the fleet, the dearer a trial and the fewer there are in one cycle. What no trial is left for is let
+/// through.
+const TRIES_TIMES_MACHINES: usize = 2_000_000;
+
+/// How many trials a cycle may still make.
+pub(crate) struct Tries(usize);
+
+impl Tries {
+    fn take(&mut self) -> bool {
+        let any = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        any
+    }
+}
 
 /// How many machines each need gets.
 fn gets(decision: &Decision) -> BTreeMap<NeedKey, usize> {
@@ -70,8 +80,19 @@ fn idle(machine: &Machine) -> Machine {
 }
 
 impl Shard {
+    /// The trials of one cycle.
+    pub(crate) fn tries(&self) -> Tries {
+        Tries((TRIES_TIMES_MACHINES / self.table.len().max(1)).clamp(4, 32))
+    }
+
     /// Of the reclaims that were let through, the places of those that would be regretted.
-    pub(crate) fn regretted(&self, decision: &Decision, fates: &[Fate], now: i64) -> BTreeSet<usize> {
+    pub(crate) fn regretted(
+        &self,
+        decision: &Decision,
+        fates: &[Fate],
+        tries: &mut Tries,
+        now: i64,
+    ) -> BTreeSet<usize> {
         let begun = |(index, action): (usize, &Action)| {
             let is_begun = action.kind == ActionKind::Reclaim && fates[index] == Fate::Begun;
             let slot = self.table.find(&action.machine).filter(|_| is_begun)?;
@@ -80,7 +101,7 @@ impl Shard {
         };
         let reclaims: Vec<(usize, &Machine)> =
             decision.actions.iter().enumerate().filter_map(begun).collect();
-        if reclaims.is_empty() || reclaims.len() > MOST_TRIED {
+        if reclaims.is_empty() || reclaims.len() > MOST_TRIED || !tries.take() {
             return BTreeSet::new();
         }
         let gets = gets(decision);
@@ -93,10 +114,10 @@ impl Shard {
         let suspects = reclaims
             .into_iter()
             .filter(|(_, machine)| is_like(machine, &grown) && !is_awaited(machine, &shorts));
-        let regretted = suspects.enumerate().filter(|(tried, (_, machine))| {
-            *tried >= MOST_TRIED_ALONE || is_like(machine, &self.grown_without(&[machine], &gets, now))
+        let regretted = suspects.filter(|(_, machine)| {
+            tries.take() && is_like(machine, &self.grown_without(&[machine], &gets, now))
         });
-        regretted.map(|(_, (index, _))| index).collect()
+        regretted.map(|(index, _)| index).collect()
     }
 
     /// Whether a gang of its cluster could use a machine.
