@@ -12,7 +12,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 /// Buffers begin small and grow with what is sent: most of thousands of sessions say little most of the time.
 const BUFFER_BYTES: usize = 512;
 /// Frames are gathered up to this size before they are handed to the connection.
-const GATHERED_BYTES: usize = 32 << 10;
+const GATHERED_BYTES: usize = 4 << 10;
 
 /// Sends `Sent` as protobuf and takes whatever comes as bytes.
 pub(crate) struct Raw<Sent>(PhantomData<fn(Sent)>);

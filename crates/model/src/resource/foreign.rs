@@ -6,8 +6,11 @@ use smallvec::SmallVec;
 
 use super::ResourceName;
 
-/// Amounts by name. Four fit without an allocation.
-pub(super) type Entries = SmallVec<[(ResourceName, u64); 4]>;
+/// Amounts by name. One fits without an allocation: most vectors have none, every machine has two vectors, and room that
+/// is empty costs as much as room that is used.
+pub(super) type Entries = SmallVec<[(ResourceName, u64); 1]>;
+/// Amounts of all names while they are gathered.
+pub(super) type Gathered = SmallVec<[(ResourceName, u64); 8]>;
 
 /// Both lists sorted by name; `combine` gets 0 for a name that is missing on one side. Zeros are dropped.
 pub(super) fn merge(

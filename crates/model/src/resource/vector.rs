@@ -5,7 +5,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::foreign::{self, Entries};
+use super::foreign::{self, Entries, Gathered};
 use super::name::{KNOWN, KNOWN_COUNT};
 use super::{MAX_AMOUNT, ResourceError, ResourceName};
 
@@ -35,7 +35,7 @@ impl ResourceVec {
 
     /// A vector from amounts in engine units. Zeros are dropped, a name given twice is refused.
     pub fn new(amounts: impl IntoIterator<Item = (ResourceName, u64)>) -> Result<Self, ResourceError> {
-        let mut entries: Entries = amounts.into_iter().collect();
+        let mut entries: Gathered = amounts.into_iter().collect();
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(ResourceError::Duplicate(pair[0].0.clone()));
@@ -51,14 +51,14 @@ impl ResourceVec {
             }
             None => *amount > 0,
         });
-        Ok(Self { known, foreign: entries })
+        Ok(Self { known, foreign: entries.into_iter().collect() })
     }
 
     /// A vector from names and Kubernetes quantities.
     pub fn parse<N: AsRef<str>, Q: AsRef<str>>(
         quantities: impl IntoIterator<Item = (N, Q)>,
     ) -> Result<Self, ResourceError> {
-        let mut amounts = Entries::new();
+        let mut amounts = Gathered::new();
         for (name, text) in quantities {
             let name = ResourceName::new(name.as_ref())?;
             let amount = name.parse_amount(text.as_ref())?;
