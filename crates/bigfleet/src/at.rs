@@ -31,12 +31,14 @@ impl FromStr for At {
         if let Ok(cycle) = text.strip_prefix('#').unwrap_or(text).parse() {
             return Ok(Self::Cycle(cycle));
         }
+        let nanos_of = |time: Timestamp| {
+            i64::try_from(time.as_nanosecond()).ok().context("a time outside of the years 1678 to 2261")
+        };
         if let Ok(time) = text.parse::<Timestamp>() {
-            return Ok(Self::Time(i64::try_from(time.as_nanosecond())?));
+            return Ok(Self::Time(nanos_of(time)?));
         }
         if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
-            let time = time.to_zoned(jiff::tz::TimeZone::system())?.timestamp();
-            return Ok(Self::Time(i64::try_from(time.as_nanosecond())?));
+            return Ok(Self::Time(nanos_of(time.to_zoned(jiff::tz::TimeZone::system())?.timestamp())?));
         }
         if let Ok(time) = Time::strptime("%H:%M:%S", text).or_else(|_| Time::strptime("%H:%M", text)) {
             return Ok(Self::OfDay(time));
@@ -111,6 +113,7 @@ mod tests {
         assert_eq!(at("14:02:10"), Ok(At::OfDay(jiff::civil::time(14, 2, 10, 0))));
         assert_eq!(at("10m"), Ok(At::Ago(600_000_000_000)));
         assert_eq!(at("10m ago"), Ok(At::Ago(600_000_000_000)));
+        assert_eq!(at("2999-01-01T00:00:00Z").unwrap_err(), "a time outside of the years 1678 to 2261");
         for bad in ["", "yesterday", "-5", "25:99", "10 parsecs"] {
             assert!(at(bad).unwrap_err().contains("neither a cycle nor a time"), "{bad}");
         }

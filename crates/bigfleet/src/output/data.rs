@@ -3,7 +3,8 @@
 //! A message is walked along its descriptor, so that every field of every answer is there without a second set of types
 //! that could fall behind. Names are those of the proto file, with four changes for readers:
 //!
-//! * a time (`…_unix_nanos`) loses its ending and is RFC 3339 in UTC, or null if there is none;
+//! * a time (`…_unix_nanos`) loses its ending, or changes it to `_time` where the bare name is taken, and is RFC 3339 in
+//!   UTC, or null if there is none;
 //! * a span (`…_nanos`) ends in `_secs` and is in seconds;
 //! * an enumeration is its name in lower case without the prefix, or null if it says nothing;
 //! * an infinite number is the text "infinite".
@@ -65,25 +66,26 @@ impl Part<'_> {
         let mut found: Vec<(u32, Value<'_>)> = fields(self.bytes).collect();
         // As our encoder writes them; a stable sort of what is sorted costs one look.
         found.sort_by_key(|(number, _)| *number);
+        let (mut at, mut last_number) = (0, 0);
         for field in SCHEMA.fields(self.shape) {
-            let start = found.partition_point(|(number, _)| *number < field.number);
-            let values = || {
-                found[start..]
-                    .iter()
-                    .take_while(|(number, _)| *number == field.number)
-                    .map(|(_, value)| *value)
-            };
+            // Proto files list fields by number nearly always, so both lists are walked together.
+            if field.number < last_number {
+                at = 0;
+            }
+            last_number = field.number;
+            let before = |number: u32| number < field.number;
+            at += found[at..].iter().take_while(|(number, _)| before(*number)).count();
+            let count = found[at..].iter().take_while(|(number, _)| *number == field.number).count();
+            let values = &found[at..at + count];
+            at += count;
             match field.form {
-                Form::Many => {
-                    map.serialize_entry(&field.name, &Many { field, values: values().collect() })?;
-                }
-                Form::Map => {
-                    map.serialize_entry(&field.name, &Pairs { field, values: values().collect() })?;
-                }
-                Form::Choice if values().next().is_none() => {}
+                Form::Many => map.serialize_entry(&field.name, &Many { field, values })?,
+                Form::Map => map.serialize_entry(&field.name, &Pairs { field, values })?,
+                Form::Choice if values.is_empty() => {}
                 Form::One | Form::Optional | Form::Choice => {
                     // The last one counts, as everywhere in this encoding.
-                    map.serialize_entry(&field.name, &One { field, value: values().last() })?;
+                    let value = values.last().map(|(_, value)| *value);
+                    map.serialize_entry(&field.name, &One { field, value })?;
                 }
             }
         }
@@ -147,13 +149,13 @@ impl Serialize for One<'_> {
 
 struct Many<'a> {
     field: &'a Field,
-    values: Vec<Value<'a>>,
+    values: &'a [(u32, Value<'a>)],
 }
 
 impl Serialize for Many<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let packable = !matches!(self.field.kind, Kind::Message(_) | Kind::Text);
-        let unpacked = self.values.iter().flat_map(|value| match value {
+        let unpacked = self.values.iter().flat_map(|(_, value)| match value {
             Value::Bytes(bytes) if packable => wire::packed(bytes, matches!(self.field.kind, Kind::Double)),
             value => vec![*value],
         });
@@ -164,13 +166,13 @@ impl Serialize for Many<'_> {
 /// A map from text to text.
 struct Pairs<'a> {
     field: &'a Field,
-    values: Vec<Value<'a>>,
+    values: &'a [(u32, Value<'a>)],
 }
 
 impl Serialize for Pairs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.values.len()))?;
-        for value in &self.values {
+        for (_, value) in self.values {
             let Value::Bytes(bytes) = value else { continue };
             let mut pair: [&[u8]; 2] = [&[], &[]];
             for (number, value) in fields(bytes) {

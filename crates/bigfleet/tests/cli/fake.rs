@@ -27,11 +27,13 @@ pub(crate) struct Manner {
     pub(crate) denied: Option<&'static str>,
     /// How many machines it has beside those of the story.
     pub(crate) crowd: u32,
+    /// The cluster that is connected only when sessions are listed for the first time.
+    pub(crate) leaves: &'static str,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { version: story::version(), unknown: Vec::new(), denied: None, crowd: 0 }
+        Self { version: story::version(), unknown: Vec::new(), denied: None, crowd: 0, leaves: "" }
     }
 }
 
@@ -154,7 +156,11 @@ impl View for Fake {
         request: Request<ListSessionsRequest>,
     ) -> Result<Response<Pages<SessionPage>>, Status> {
         self.hear("list_sessions", request)?;
-        let sessions = story::clusters().into_iter().filter_map(|cluster| cluster.session).collect();
+        let lists =
+            self.asked.lock().unwrap().iter().filter(|asked| asked.starts_with("ListSessions")).count();
+        let sessions = story::clusters().into_iter().filter_map(|cluster| cluster.session);
+        let sessions =
+            sessions.filter(|session| lists < 2 || session.cluster != self.manner.leaves).collect();
         Ok(stream(vec![SessionPage { as_of: Some(story::as_of()), sessions, total: None }]))
     }
 

@@ -170,6 +170,27 @@ fn a_crowd_flows_through_without_being_held() {
 }
 
 #[test]
+fn a_watch_into_a_pipe_tells_what_is_gone() {
+    let watch = |format: &str| {
+        let server = Server::with(Manner { leaves: "ml", ..Manner::default() }, None);
+        User::new().run(&["get", "sessions", "--watch", "-o", format, "--server", &server.url]).fine()
+    };
+    let lines: Vec<serde_json::Value> =
+        watch("json").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named: Vec<_> = lines.iter().map(|line| (line["event"].as_str(), line["cluster"].as_str())).collect();
+    assert_eq!(
+        named,
+        [(None, Some("batch")), (None, Some("ml")), (None, Some("shop")), (Some("removed"), None)]
+    );
+    assert_eq!(
+        lines[3],
+        serde_json::json!({"event": "removed", "kind": "session", "name": "ml", "simulated": true})
+    );
+    assert!(watch("yaml").ends_with("---\nevent: removed\nkind: session\nname: ml\nsimulated: true\n"));
+    assert_eq!(watch("name"), "batch\nml\nshop\n", "names are for other commands");
+}
+
+#[test]
 fn a_watch_prints_into_a_pipe_only_what_changed() {
     let (server, user) = (Server::start(), User::new());
     let said = user.run(&["get", "decisions", "--watch", "-o", "name", "--server", &server.url]);

@@ -5,6 +5,13 @@ mod contexts;
 mod explain;
 mod fake;
 mod get;
+#[path = "../support/operator.rs"]
+#[allow(dead_code, reason = "other tests ask it more")]
+mod operator;
+mod past;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "other tests ask it more")]
+mod process;
 mod run;
 mod story;
 mod trouble;

@@ -47,7 +47,9 @@ pub enum TapeError {
         unix_nanos: i64,
     },
     /// What leads to a record has been dropped since the tape was opened.
-    #[error("the record of that moment has just been dropped, because it was the oldest; ask for a later one")]
+    #[error(
+        "the record of that moment has just been dropped, because it was the oldest; ask for a later one"
+    )]
     Dropped,
     /// The system refused.
     #[error("cannot {doing} {}: {reason}", .path.display())]

@@ -126,9 +126,7 @@ impl Reader {
         let segment = self.firsts.iter().rev().find(|first| is_reached(first));
         let Some(segment) = segment else {
             return Err(match self.firsts.first() {
-                Some(first) => {
-                    TapeError::TooEarly { cycle: first.cycle, unix_nanos: first.now_unix_nanos }
-                }
+                Some(first) => TapeError::TooEarly { cycle: first.cycle, unix_nanos: first.now_unix_nanos },
                 None => TapeError::Empty(self.folder.clone()),
             });
         };

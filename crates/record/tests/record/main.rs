@@ -7,6 +7,7 @@ mod power;
 mod random;
 mod recording;
 mod replay;
+mod size;
 mod store;
 mod tape;
 

@@ -171,8 +171,12 @@ impl State {
                     let error = CallError { kind: CallErrorKind::Unavailable, text: "no route".into() };
                     self.shard.handle(Event::Failed { call, error }, self.now, &mut step);
                 }
-                Effect::List { call, .. } => {
-                    let records = Box::new(Batch(self.machines.values().cloned().collect()));
+                Effect::List { call, provider, .. } => {
+                    // Of two providers the second has what begins with b.
+                    let one = self.shard.providers().len() == 1;
+                    let listed = self.machines.values();
+                    let listed = listed.filter(|m| one || m.id.starts_with('b') == (provider.0 == 1));
+                    let records = Box::new(Batch(listed.cloned().collect()));
                     let end = Some(ListEnd::default());
                     self.shard.handle(Event::Listed { call, records, end }, self.now, &mut step);
                     self.shard.advance(self.now, &mut step);

@@ -1,7 +1,7 @@
 //! Looking back: answers from the decision record.
 
 use bigfleet_model::capacity::CapacityType;
-use bigfleet_shard::{Event, PauseScope};
+use bigfleet_shard::{Event, PauseScope, ProviderConfig};
 use bigfleet_view::v1::view_server::View as Api;
 use bigfleet_view::{View, v1};
 use tonic::{Code, Request};
@@ -207,4 +207,92 @@ fn comparable(mut seen: Seen) -> Seen {
         offer.price_source.as_mut().unwrap().heard_unix_nanos = 0;
     }
     seen
+}
+
+#[tokio::test]
+async fn of_two_providers_the_record_knows_whose_a_machine_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let machines = vec![
+        quota("a-1", CapacityType::Spot, 0.1),
+        quota("b-1", CapacityType::Spot, 0.1),
+        quota("b-2", CapacityType::Spot, 0.1),
+        metal("b-3", "za", "8"),
+    ];
+    let mut config = config();
+    config.providers.push(ProviderConfig::named("other"));
+    let driver = Driver::new(config, machines, Some(&record));
+    driver.report("shop", vec![need("shop", 1000, 8, vec![])]);
+    driver.pass(12);
+    let view = driver.view(Some(record));
+    let cycle = driver.with(|state, _| state.shard.cycle());
+    for moment in [None, Some(at(cycle))] {
+        let seen = seen(&view, moment).await;
+        let mut offers: Vec<_> = seen.offers.iter().map(|o| (&*o.provider, o.speculative)).collect();
+        offers.sort_unstable();
+        assert_eq!(offers, [("other", 2), ("sim", 1)], "{moment:?}");
+        let states =
+            |provider: &v1::Provider| provider.machines.iter().map(|cell| cell.machines).sum::<u32>();
+        assert_eq!(seen.providers.iter().map(states).collect::<Vec<_>>(), [1, 3], "{moment:?}");
+        assert!(seen.offers.iter().all(|offer| offer.price_source.as_ref().unwrap().heard_unix_nanos > 0));
+    }
+}
+
+#[tokio::test]
+async fn a_moment_to_come_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let driver = Driver::new(config(), vec![metal("m-1", "za", "8")], Some(&record));
+    driver.pass(30);
+    let view = driver.view(Some(record));
+    let cycle = driver.with(|state, _| state.shard.cycle());
+    let ask = async |moment| {
+        let request = v1::ListClustersRequest { at: Some(v1::Moment { moment }), ..Default::default() };
+        pages(Api::list_clusters(&view, Request::new(request)).await).await.map(drop)
+    };
+    ask(Some(v1::moment::Moment::Cycle(cycle))).await.unwrap();
+    let refused = ask(Some(v1::moment::Moment::Cycle(cycle + 1))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::OutOfRange);
+    assert_eq!(
+        refused.message(),
+        format!(
+            "cycle {} has not run yet; the last was {cycle}; ask without a moment to see the present",
+            cycle + 1
+        )
+    );
+    let refused = ask(Some(v1::moment::Moment::UnixNanos(i64::MAX))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::OutOfRange);
+    assert!(
+        refused
+            .message()
+            .starts_with("2262-04-11T23:47:16Z is yet to come; the shard's clock says 2027-01-15T08:00:30Z")
+    );
+}
+
+#[tokio::test]
+async fn a_record_of_before_says_what_it_does_not_hold() {
+    let record = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/data/tape-1");
+    let driver = Driver::new(config(), vec![metal("m-1", "za", "8")], None);
+    driver.pass(200);
+    let view = driver.view(Some(record));
+    let at = Some(at(7));
+    let words = "the record of cycle 7 was written by an older version, which did not keep";
+    let sessions = v1::ListSessionsRequest { at, ..Default::default() };
+    let refused = pages(Api::list_sessions(&view, Request::new(sessions)).await).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().starts_with(&format!("{words} sessions; ")), "{}", refused.message());
+    let providers = v1::ListProvidersRequest { at, ..Default::default() };
+    let refused = pages(Api::list_providers(&view, Request::new(providers)).await).await.unwrap_err();
+    assert!(refused.message().starts_with(&format!("{words} how providers were doing; ")));
+    let refused = Api::get_rails(&view, Request::new(v1::GetRailsRequest { at })).await.unwrap_err();
+    assert!(refused.message().starts_with(&format!("{words} the state of its rails; ")));
+    let clusters = v1::ListClustersRequest { at, ..Default::default() };
+    let clusters =
+        pages(Api::list_clusters(&view, Request::new(clusters)).await).await.unwrap().remove(0).clusters;
+    assert!(!clusters.is_empty() && clusters.iter().all(|cluster| cluster.fleet_only));
+    assert!(clusters.iter().any(|cluster| cluster.lane.as_ref().unwrap().needs > 0));
+    let offers = v1::ListOffersRequest { at, ..Default::default() };
+    pages(Api::list_offers(&view, Request::new(offers)).await).await.unwrap();
+    let shortfalls = v1::ListShortfallsRequest { at, ..Default::default() };
+    pages(Api::list_shortfalls(&view, Request::new(shortfalls)).await).await.unwrap();
 }

@@ -78,6 +78,12 @@ impl Schema {
         self.by_name[&format!(".bigfleet.view.v1.{name}")]
     }
 
+    /// How many messages there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.shapes.len()
+    }
+
     /// Its fields, in the order of the proto file.
     pub(super) fn fields(&self, shape: usize) -> &[Field] {
         &self.shapes[shape]
@@ -127,6 +133,10 @@ impl Field {
             }
             Type::Int64 if name.ends_with("_unix_nanos") => {
                 name.truncate(name.len() - "_unix_nanos".len());
+                // The time of a cycle beside its number.
+                if message.field.iter().any(|other| other.name() == name) {
+                    name.push_str("_time");
+                }
                 Kind::Time
             }
             Type::Int64 if name.ends_with("_nanos") => {

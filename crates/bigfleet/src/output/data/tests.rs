@@ -68,3 +68,15 @@ fn a_span_is_in_seconds() {
     let story = v1::MachineExplanation { hold_nanos: 1_500_000_000, ..v1::MachineExplanation::default() };
     assert_eq!(data(&Shown::new("MachineExplanation", &story))["hold_secs"], 1.5);
 }
+
+#[test]
+fn no_two_fields_of_a_message_share_a_name() {
+    let as_of = v1::AsOf { cycle: 7, cycle_unix_nanos: 1_700_000_000_000_000_000, ..v1::AsOf::default() };
+    let text = serde_json::to_string(&Shown::new("AsOf", &as_of)).unwrap();
+    assert!(text.contains("\"cycle\":7,\"cycle_time\":\"2023-11-14T22:13:20Z\""), "{text}");
+    for shape in 0..SCHEMA.len() {
+        let names: Vec<&str> = SCHEMA.fields(shape).iter().map(|field| field.name.as_str()).collect();
+        let distinct: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(names.len(), distinct.len(), "{names:?}");
+    }
+}

@@ -28,6 +28,7 @@ pub(crate) fn short_need() -> NeedExplanation {
                 },
                 Holder { state: MachineState::Idle.into(), machines: 1, ..Holder::default() },
             ],
+            ..Funnel::default()
         }),
         remedies: vec![
             Remedy { change: Some(remedy::Change::Priority(900_001)), acquires: 0, preempts: 4 },
