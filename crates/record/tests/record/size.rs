@@ -91,9 +91,6 @@ fn what_is_around_two_thousand_sessions_is_small() {
     let (quiet_full, quiet) = sizes(|cycle| {
         Some(if cycle == 0 { whole() } else { Around { reported: Vec::new(), ..ordinary(cycle) } })
     });
-    println!(
-        "full {bare_full} -> {full} bytes; cycle with 400 reports {bare} -> {with}; without {bare} -> {quiet}"
-    );
     assert_eq!(full, quiet_full);
     assert!(full - bare_full < 40_000, "a full state grows by {}", full - bare_full);
     assert!(with - bare < 600, "a cycle in which 400 clusters report grows by {}", with - bare);
