@@ -126,9 +126,10 @@ fn a_trial_foresees_what_a_whole_cycle_decides() {
             broken.last_error = "lost".into();
             fleet.observe(&broken).expect("a valid machine");
         }
+        let trials = fleet.trials(&options, now);
         for key in &reported {
             for change in fleet.changes_worth_trying(key).expect("the need was decided on") {
-                let tried = fleet.try_change(key, &change, &options, now).expect("the need is there");
+                let tried = fleet.try_change(&trials, key, &change).expect("the need is there");
                 let mut fork = asked.fork();
                 let need = &asked.need(key).expect("the need is there").need;
                 let changed = change.apply(need).expect("it has what is taken away");

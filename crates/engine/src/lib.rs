@@ -22,7 +22,7 @@ mod verdict;
 mod vocab;
 
 pub use action::{Action, ActionKind};
-pub use cycle::{Decision, Step, Tried, Work};
+pub use cycle::{Decision, Step, Trials, Tried, Work};
 pub use explain::{
     ActionExplanation, Change, DomainCoverage, Exclusion, Explainer, Filter, Funnel, Holder, MachineStory,
     Remedy, Removed, Rule, RunnerUp, Unlisted,

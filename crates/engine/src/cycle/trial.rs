@@ -4,7 +4,7 @@
 //! needs in a fixed order, so whatever comes after the need does not matter, and what comes before it got the same in
 //! the last cycle, unless it is touched by the change. Only from there on is anything worked out again.
 
-use bigfleet_model::need::NeedKey;
+use bigfleet_model::need::{Need, NeedKey};
 
 use crate::amounts::is_zero;
 use crate::fleet::Fleet;
@@ -83,29 +83,59 @@ impl Before<'_> {
     }
 }
 
+/// A fleet to try changes of needs on, as the last cycle saw it.
+pub struct Trials<'a> {
+    fleet: &'a Fleet,
+    /// A fork with everything at hand that trials look at.
+    base: Fleet,
+    options: &'a Options,
+    now_unix_nanos: i64,
+}
+
 impl Fleet {
-    /// What a cycle would do for one need of this fork of `base`, in which nothing but the need's cluster was
-    /// changed. `None` if there is no such need.
-    pub(crate) fn try_need(
-        mut self,
-        base: &Self,
-        key: &NeedKey,
-        options: &Options,
-        now_unix_nanos: i64,
-    ) -> Option<Tried> {
+    /// Prepares to try changes of needs. `options` are those of the last cycle.
+    pub fn trials<'a>(&'a self, options: &'a Options, now_unix_nanos: i64) -> Trials<'a> {
+        let mut base = self.fork();
         // What was observed since the last cycle is not part of the question.
-        self.inventory.undo_changes();
-        self.parts(options, now_unix_nanos).credit(&mut |_| {});
-        let (cluster, row) = self.row_of(key)?;
-        let decision = base.cache.last()?;
-        let before = Before { cache: &base.cache, decision };
-        let same_rules = base.cache.last.as_ref().is_some_and(|last| last.options == *options);
-        let before = same_rules.then_some(before);
-        let mut shorts = self.cache.shorts();
+        base.inventory.undo_changes();
+        base.index.ensure_bound(&base.inventory);
+        base.cache.follow_claims(base.inventory.bound());
+        Trials { fleet: self, base, options, now_unix_nanos }
+    }
+
+    /// Everything a cycle reads.
+    fn parts<'a>(&'a mut self, options: &'a Options, now_unix_nanos: i64) -> Cycle<'a> {
+        let parallelism = self.parallelism();
+        let Self { vocab, inventory, needs, interest, sets, index, cache, .. } = self;
+        Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, parallelism }
+    }
+}
+
+impl Trials<'_> {
+    /// What a cycle would do for a need if its cluster reported these rows instead. `None` if there is no such need
+    /// among them, or they are refused.
+    pub fn decide(&self, cluster: &str, rows: Vec<Need>, key: &NeedKey) -> Option<Tried> {
+        let (options, now_unix_nanos) = (self.options, self.now_unix_nanos);
+        let mut fleet = self.base.fork();
+        fleet.replace(cluster, rows, now_unix_nanos).ok()?;
+        let number = fleet.vocab.find_cluster(cluster)?;
+        // Clusters whose gangs wait for free machines depend on each other; others can be looked at alone.
+        let was_alone = self.base.cache.credit(number).is_some_and(|credit| !credit.shared);
+        let mut parts = fleet.parts(options, now_unix_nanos);
+        let mut work = parts.settle(&mut |_| {});
+        let alone = was_alone && !work.rebuilt && parts.credit(Some(number), &mut work, &mut |_| {});
+        if !alone {
+            parts.credit(None, &mut work, &mut |_| {});
+        }
+        let (cluster, row) = fleet.row_of(key)?;
+        let last = self.fleet.cache.last.as_ref()?;
+        let before = Before { cache: &self.fleet.cache, decision: &last.decision };
+        let before = (last.options == *options && !work.rebuilt).then_some(before);
+        let mut shorts = fleet.cache.shorts();
         let Some(own) = shorts.iter().position(|short| (short.cluster, short.row) == (cluster, row)) else {
             return Some(Tried { satisfied: true, acquires: 0, preempts: 0 });
         };
-        let Self { vocab, inventory, index, sets, cache, .. } = &mut self;
+        let Fleet { vocab, inventory, index, sets, cache, .. } = &mut fleet;
         let sources = Sources { vocab, inventory, index, classes: &index.classes, sets };
         acquire_until(&mut shorts, own, sources, cache, before.as_ref());
         let short = &shorts[own];
@@ -118,13 +148,6 @@ impl Fleet {
             acquires: short.acquired.len(),
             preempts: short.victims.len(),
         })
-    }
-
-    /// Everything a cycle reads.
-    fn parts<'a>(&'a mut self, options: &'a Options, now_unix_nanos: i64) -> Cycle<'a> {
-        let parallelism = self.parallelism();
-        let Self { vocab, inventory, needs, interest, sets, index, cache, .. } = self;
-        Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, parallelism }
     }
 }
 

@@ -9,7 +9,7 @@ use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::ResourceVec;
 
-use crate::cycle::Tried;
+use crate::cycle::{Trials, Tried};
 use crate::fleet::Fleet;
 use crate::options::Options;
 
@@ -46,9 +46,13 @@ impl Fleet {
         options: &Options,
         now_unix_nanos: i64,
     ) -> Option<Vec<Remedy>> {
-        let tried = self.changes_worth_trying(key)?.into_iter().filter_map(|change| {
-            let tried = self.try_change(key, &change, options, now_unix_nanos)?;
-            let Tried { satisfied, acquires, preempts } = tried;
+        let changes = self.changes_worth_trying(key)?;
+        if changes.is_empty() {
+            return Some(Vec::new());
+        }
+        let trials = self.trials(options, now_unix_nanos);
+        let tried = changes.into_iter().filter_map(|change| {
+            let Tried { satisfied, acquires, preempts } = self.try_change(&trials, key, &change)?;
             satisfied.then_some(Remedy { change, acquires, preempts })
         });
         Some(tried.collect())
@@ -75,19 +79,13 @@ impl Fleet {
 
     /// What a cycle would do for a need if it were changed, on the fleet as the last cycle saw it. `None` if there is
     /// no such need, or it does not have what the change would take away.
-    pub fn try_change(
-        &self,
-        key: &NeedKey,
-        change: &Change,
-        options: &Options,
-        now_unix_nanos: i64,
-    ) -> Option<Tried> {
-        let rows = self.rows_of(&key.cluster);
+    pub fn try_change(&self, trials: &Trials<'_>, key: &NeedKey, change: &Change) -> Option<Tried> {
         let changed = change.apply(&self.need(key)?.need)?;
-        let needs = rows.iter().map(|r| if r.need.key() == *key { changed.clone() } else { r.need.clone() });
-        let mut fork = self.fork();
-        fork.replace(&key.cluster, needs.collect(), now_unix_nanos).ok()?;
-        fork.try_need(self, &changed.key(), options, now_unix_nanos)
+        let needs = self.rows_of(&key.cluster).iter().map(|row| {
+            let need = &row.need;
+            if need.key() == *key { changed.clone() } else { need.clone() }
+        });
+        trials.decide(&key.cluster, needs.collect(), &changed.key())
     }
 
     /// The highest priority among those that hold what a need could use.
