@@ -177,8 +177,8 @@ async fn every_thing_is_seen_as_it_was() {
 
     for thing in THINGS {
         let early = scene.refused(&[thing, "--at", "2001-01-01T00:00:00Z"]);
-        assert!(early.contains("nothing as early as that; it begins with cycle "), "{thing}: {early}");
-        assert!(scene.refused(&[thing, "--at", "0"]).contains("it begins with cycle "), "{thing}");
+        assert!(early.contains("nothing as early as that; it begins at cycle "), "{thing}: {early}");
+        assert!(scene.refused(&[thing, "--at", "0"]).contains("it begins at cycle "), "{thing}");
         let late = scene.refused(&[thing, "--at", "2199-01-01T00:00:00Z"]);
         assert!(late.contains("2199-01-01T00:00:00Z is yet to come"), "{thing}: {late}");
         let late = scene.refused(&[thing, "--at", "99999999"]);

@@ -39,7 +39,7 @@ pub enum TapeError {
     #[error("there is no decision record in {}; is it the right folder, and is recording on?", .0.display())]
     Empty(PathBuf),
     /// Nothing was recorded then, or it has been dropped since.
-    #[error("the record holds nothing as early as that; it begins with cycle {cycle}")]
+    #[error("the record holds nothing as early as that; it begins at cycle {cycle}")]
     TooEarly {
         /// The first cycle there is.
         cycle: u64,
