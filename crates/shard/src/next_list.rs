@@ -11,8 +11,10 @@ use crate::shard::Shard;
 use crate::table::{Care, Slot};
 use crate::timers::Timer;
 
-/// Of the time a provider is in haste, at most one part in so many is spent listing it.
-const PARTS_OF_TIME: i64 = 10;
+/// While we are in haste, at most one part of the time in so many is spent on listings of everything.
+const PARTS_FOR_ALL: i64 = 10;
+/// The same for listings of changes, whose work follows what changed: most of their time is spent waiting.
+const PARTS_FOR_CHANGES: i64 = 3;
 /// News of a move that has taken so many seconds may come a second later.
 const PARTS_OF_AGE: i64 = 10;
 
@@ -61,8 +63,12 @@ impl Shard {
         } else {
             provider.changes_took = took;
         }
-        let takes = if next_is_full { provider.full_took } else { provider.changes_took };
-        let rest = takes.saturating_mul(PARTS_OF_TIME - 1).min(settings.list_every);
+        let (takes, parts) = if next_is_full {
+            (provider.full_took, PARTS_FOR_ALL)
+        } else {
+            (provider.changes_took, PARTS_FOR_CHANGES)
+        };
+        let rest = takes.saturating_mul(parts - 1).min(settings.list_every);
         provider.rests_until = now + rest;
         let wait = latest.map_or(settings.list_every, |latest| {
             let age = now.saturating_sub(latest);
