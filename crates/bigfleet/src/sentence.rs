@@ -11,9 +11,9 @@ pub(crate) fn simulated(as_of: Option<&AsOf>) -> &'static str {
     if as_of.is_some_and(|as_of| as_of.simulated) { "  (simulated)" } else { "" }
 }
 
-/// Why a decision fell, in half a sentence; empty if nobody worked it out.
+/// Why a decision fell, in half a sentence.
 pub(crate) fn why(decision: &Decision) -> String {
-    let Some(why) = &decision.why else { return String::new() };
+    let Some(why) = &decision.why else { return rule_of(decision.kind()).into() };
     let next = why.runner_up.as_ref();
     let beat = |unit: fn(f64) -> String| match next {
         Some(next) if why.figure == next.figure => format!("; {} would cost the same", next.machine),
@@ -37,6 +37,18 @@ pub(crate) fn why(decision: &Decision) -> String {
         Rule::Unclaimed => "no need of its cluster claims it".into(),
         Rule::HoldOver => format!("its hold is over, saves {}", hourly(why.figure)),
         Rule::Unspecified => String::new(),
+    }
+}
+
+/// The rule behind each kind of action, when nobody has worked out what it beat.
+fn rule_of(kind: ActionKind) -> &'static str {
+    match kind {
+        ActionKind::Bootstrap => "cheapest idle",
+        ActionKind::Provision => "least cost with its risk",
+        ActionKind::Preempt => "best victim",
+        ActionKind::Reclaim => "no need of its cluster claims it",
+        ActionKind::Delete => "its hold is over",
+        ActionKind::Unspecified => "",
     }
 }
 

@@ -128,7 +128,8 @@ fn a_trial_foresees_what_a_whole_cycle_decides() {
         }
         let trials = fleet.trials(&options, now);
         for key in &reported {
-            for change in fleet.changes_worth_trying(key).expect("the need was decided on") {
+            let changes = fleet.changes_worth_trying(key, fleet.funnel(key).as_ref());
+            for change in changes.expect("the need was decided on") {
                 let tried = fleet.try_change(&trials, key, &change).expect("the need is there");
                 let mut fork = asked.fork();
                 let need = &asked.need(key).expect("the need is there").need;

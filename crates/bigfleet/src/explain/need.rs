@@ -26,6 +26,10 @@ pub(super) struct Args {
     /// Do not look for what would help
     #[arg(long)]
     no_remedies: bool,
+    /// Try every change that might help, however long it takes; on a very large and scarce fleet not all are
+    /// tried within the time of an ordinary answer
+    #[arg(long, conflicts_with = "no_remedies")]
+    thorough: bool,
     #[command(flatten)]
     past: Past,
     #[command(flatten)]
@@ -39,6 +43,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failure> {
         at: args.past.moment(&shard).await?,
         without_remedies: args.no_remedies,
         machines: 20,
+        patience_millis: if args.thorough { u32::MAX } else { 0 },
     };
     let answer = shard.ask(|mut client| async move { client.explain_need(request).await }).await?;
     args.common.print("NeedExplanation", &answer, story)
@@ -87,8 +92,14 @@ fn story(answer: &NeedExplanation) -> Story {
     for remedy in &answer.remedies {
         story.say("would help", helps(remedy));
     }
+    if answer.remedies_untried > 0 {
+        let more = count(answer.remedies_untried.into(), "more change");
+        story
+            .say("would help", format!("{more} might, and were not tried for want of time; --thorough does"));
+    }
     if !need.satisfied
         && answer.remedies_tried
+        && answer.remedies_untried == 0
         && answer.remedies.is_empty()
         && need.reason() != Reason::InFlight
     {

@@ -15,11 +15,12 @@ use crate::words::{clock_time, count, fate, need_long, signed, span, state};
 /// Who was preempted for whom, by which score, and how long the grace was.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  bigfleet explain preemption
   bigfleet explain preemption aws-0031
   bigfleet explain preemption --need ml/train-7")]
 pub(super) struct Args {
-    /// A machine that was preempted
-    #[arg(value_name = "MACHINE", required_unless_present = "need")]
+    /// A machine that was preempted; without it and --need, the newest of all
+    #[arg(value_name = "MACHINE")]
     machine: Option<String>,
     /// A need that gained or lost by it
     #[arg(long, value_name = "NEED", conflicts_with = "machine")]

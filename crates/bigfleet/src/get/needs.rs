@@ -157,7 +157,13 @@ impl Listing for Args {
 
     async fn list(&self, shard: &Shard, at: Option<Moment>, _: bool) -> Result<Pages<Need>, Trouble> {
         if let Some(name) = &self.name {
-            let request = ExplainNeedRequest { need: name.clone(), at, without_remedies: true, machines: 1 };
+            let request = ExplainNeedRequest {
+                need: name.clone(),
+                at,
+                without_remedies: true,
+                machines: 1,
+                patience_millis: 0,
+            };
             let answer = shard.ask(|mut client| async move { client.explain_need(request).await }).await?;
             return Ok(single(answer.as_of, answer.need.into_iter().collect()));
         }

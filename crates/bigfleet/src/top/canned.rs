@@ -368,6 +368,8 @@ pub(crate) fn need_explanation() -> NeedExplanation {
             considered: 120,
             removed: vec![removed("requirement", "gpu.product in h100", 94), removed("dead", "", 1)],
             its_own: 0,
+            unlisted_holders: 0,
+            unlisted_machines: 0,
             holders: vec![
                 holder,
                 Holder { machines: 3, state: MachineState::Idle.into(), ..Holder::default() },

@@ -10,6 +10,7 @@ use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::ResourceVec;
 
 use crate::cycle::{Trials, Tried};
+use crate::explain::Funnel;
 use crate::fleet::Fleet;
 use crate::options::Options;
 
@@ -46,7 +47,7 @@ impl Fleet {
         options: &Options,
         now_unix_nanos: i64,
     ) -> Option<Vec<Remedy>> {
-        let changes = self.changes_worth_trying(key)?;
+        let changes = self.changes_worth_trying(key, self.funnel(key).as_ref())?;
         if changes.is_empty() {
             return Some(Vec::new());
         }
@@ -59,16 +60,17 @@ impl Fleet {
     }
 
     /// The changes that might help a short need: a priority above all who hold what it could use, each requirement
-    /// less, no strict spread, and no more than it can have. `None` if the last cycle knew no such need; empty if
-    /// it is not short.
-    pub fn changes_worth_trying(&self, key: &NeedKey) -> Option<Vec<Change>> {
+    /// less, no strict spread, and no more than it can have. `funnel` is that of the need. `None` if the last cycle
+    /// knew no such need; empty if it is not short.
+    pub fn changes_worth_trying(&self, key: &NeedKey, funnel: Option<&Funnel>) -> Option<Vec<Change>> {
         let seen = self.seen(key)?;
         let Some(short) = seen.short.filter(|short| !crate::amounts::is_zero(&short.missing)) else {
             return Some(Vec::new());
         };
         let need = &self.need(key)?.need;
         let profile = &need.profile;
-        let above = self.highest_holder(key).and_then(|priority| priority.checked_add(1));
+        let holder = funnel.and_then(|funnel| funnel.highest_priority);
+        let above = holder.and_then(|priority| priority.checked_add(1));
         let above = above.filter(|priority| *priority > profile.priority()).map(Change::Priority);
         let without = profile.requirements().iter().map(|one| Change::Without(one.to_string()));
         let no_spread = profile.strict_spread().is_some().then_some(Change::WithoutSpread);
@@ -86,11 +88,6 @@ impl Fleet {
             if need.key() == *key { changed.clone() } else { need.clone() }
         });
         trials.decide(&key.cluster, needs.collect(), &changed.key())
-    }
-
-    /// The highest priority among those that hold what a need could use.
-    fn highest_holder(&self, key: &NeedKey) -> Option<i32> {
-        self.funnel(key)?.highest_priority
     }
 }
 

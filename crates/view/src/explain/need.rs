@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use bigfleet_engine::{Change, Remedy, Tried};
 use bigfleet_model::need::NeedKey;
+use bigfleet_net::{Clock as _, SystemClock};
 use bigfleet_shard::CycleRecord;
 use tonic::Status;
 
@@ -18,6 +20,8 @@ use crate::v1;
 
 /// Machine names of each sort if nobody says how many.
 const NAMES: u32 = 20;
+/// How long changes that might help are tried if nobody says.
+const PATIENCE_MILLIS: u32 = 50;
 /// Decisions and domains told.
 const TOLD: usize = 20;
 
@@ -42,11 +46,11 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
         message.acquired = some(&outcome.acquired);
         message.in_flight = some(&outcome.in_flight);
         message.victims = some(&outcome.victims);
-        message.funnel = fleet.funnel(&key).as_ref().map(convert::funnel);
+        let funnel = fleet.funnel(&key);
+        message.funnel = funnel.as_ref().map(convert::funnel);
         if !request.without_remedies && outcome.reason.is_some() {
-            let remedies = fleet.what_would_help(&key, &snapshot.options, snapshot.now_unix_nanos);
-            message.remedies = remedies.unwrap_or_default().iter().map(convert::remedy).collect();
-            message.remedies_tried = true;
+            let changes = fleet.changes_worth_trying(&key, funnel.as_ref()).unwrap_or_default();
+            try_out(snapshot, &key, changes, request.patience_millis, &mut message);
         }
     }
     // A gang that is served has its domain; looking at all of them is for one that is not.
@@ -64,6 +68,34 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
         price_source: None,
     });
     Ok(Answer { row, message, cheapest })
+}
+
+/// Tries changes to a need, one after another, for as long as whoever asked has patience.
+fn try_out(
+    snapshot: &Snapshot,
+    key: &NeedKey,
+    changes: Vec<Change>,
+    patience_millis: u32,
+    message: &mut v1::NeedExplanation,
+) {
+    message.remedies_tried = true;
+    if changes.is_empty() {
+        return;
+    }
+    let patience = if patience_millis == 0 { PATIENCE_MILLIS } else { patience_millis };
+    let clock = SystemClock::start();
+    let until = clock.now_unix_nanos().saturating_add(i64::from(patience) * 1_000_000);
+    let trials = snapshot.fleet.trials(&snapshot.options, snapshot.now_unix_nanos);
+    for (at, change) in changes.into_iter().enumerate() {
+        if at > 0 && clock.now_unix_nanos() >= until {
+            message.remedies_untried += 1;
+        } else if let Some(tried) = snapshot.fleet.try_change(&trials, key, &change)
+            && tried.satisfied
+        {
+            let Tried { acquires, preempts, .. } = tried;
+            message.remedies.push(convert::remedy(&Remedy { change, acquires, preempts }));
+        }
+    }
 }
 
 impl<S: Shards> View<S> {

@@ -24,15 +24,17 @@ impl<S: Shards> View<S> {
         &self,
         request: v1::ExplainPreemptionRequest,
     ) -> Result<v1::PreemptionExplanation, Status> {
-        if request.machine.is_empty() == request.need.is_empty() {
-            return Err(Status::invalid_argument("name either a machine or a need"));
+        if !request.machine.is_empty() && !request.need.is_empty() {
+            return Err(Status::invalid_argument("name a machine or a need, or neither for all; not both"));
         }
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         let snapshot = self.snapshot(None).await?;
         let wanted = Wanted { kinds: vec![v1::ActionKind::Preempt.into()], ..Wanted::default() };
         let recent = self.recent().await?;
         let all = wanted.of_recent(&recent, usize::MAX);
-        let (decisions, gone) = if request.need.is_empty() {
+        let (decisions, gone) = if request.need.is_empty() && request.machine.is_empty() {
+            (all, None)
+        } else if request.need.is_empty() {
             let machine = self.find_machine(&snapshot, &request.machine).await?;
             let of_it = all.into_iter().filter(|d| *d.machine == *machine.machine.id);
             (of_it.collect::<Vec<_>>(), None)

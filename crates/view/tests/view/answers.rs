@@ -33,7 +33,7 @@ async fn a_short_need_is_explained_with_remedies_that_work() {
     assert_eq!((funnel.considered, funnel.its_own), (4, 0));
     let removed: Vec<_> = funnel.removed.iter().map(|r| (&*r.code, r.machines)).collect();
     assert_eq!(removed, [("requirement", 4)]);
-    assert!(answer.remedies_tried);
+    assert_eq!((answer.remedies_tried, answer.remedies_untried), (true, 0));
     let [remedy] = &answer.remedies[..] else { panic!("{:?}", answer.remedies) };
     assert!(matches!(remedy.change, Some(v1::remedy::Change::WithoutRequirement(_))), "{remedy:?}");
     assert_eq!((remedy.acquires, remedy.preempts), (1, 0));
@@ -285,10 +285,13 @@ async fn a_preemption_names_victim_preemptor_and_the_parts_of_the_score() {
     let by_victim = v1::ExplainPreemptionRequest { need: "batch".into(), ..Default::default() };
     let same = Api::explain_preemption(&view, Request::new(by_victim)).await.unwrap().into_inner();
     assert_eq!(same.preemptions, answer.preemptions);
-    let neither = Api::explain_preemption(&view, Request::new(v1::ExplainPreemptionRequest::default()))
-        .await
-        .unwrap_err();
-    assert_eq!(neither.code(), Code::InvalidArgument);
+    let all = v1::ExplainPreemptionRequest::default();
+    let same = Api::explain_preemption(&view, Request::new(all)).await.unwrap().into_inner();
+    assert_eq!(same.preemptions, answer.preemptions);
+    let both =
+        v1::ExplainPreemptionRequest { need: "shop".into(), machine: "m-1".into(), ..Default::default() };
+    let refused = Api::explain_preemption(&view, Request::new(both)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
 }
 
 #[tokio::test]

@@ -137,11 +137,13 @@ fn remedies(answer: &NeedExplanation) -> Vec<Said> {
     if answer.remedies.is_empty() && answer.remedies_tried {
         return vec![Said::new("would help", "nothing that was tried")];
     }
-    answer
-        .remedies
-        .iter()
-        .map(|remedy| Said::new("would help", remedy_text(remedy)).toned(Tone::Good))
-        .collect()
+    let tried =
+        answer.remedies.iter().map(|remedy| Said::new("would help", remedy_text(remedy)).toned(Tone::Good));
+    let untried = (answer.remedies_untried > 0).then(|| {
+        let more = words::count(answer.remedies_untried.into(), "more change");
+        Said::new("would help", format!("{more} might, and were not tried for want of time"))
+    });
+    tried.chain(untried).collect()
 }
 
 fn remedy_text(remedy: &Remedy) -> String {
