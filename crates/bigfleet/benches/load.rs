@@ -14,6 +14,8 @@ mod operators;
 #[path = "../tests/support/process.rs"]
 #[allow(dead_code, reason = "shared with tests, which use more of it")]
 mod process;
+#[path = "load/questions.rs"]
+mod questions;
 
 use std::time::Duration;
 
@@ -148,6 +150,7 @@ async fn run(size: Size) {
     report_process("at the end", "shard", shard.id());
     report_process("at the end", "provider", provider.id());
 
+    questions::ask(&format!("http://127.0.0.1:{shard_port}"), say).await;
     drop(operators);
     assert_eq!(shard.stop(), Some(0), "it stops cleanly");
 }
