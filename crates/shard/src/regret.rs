@@ -27,7 +27,7 @@ use crate::tape::Fate;
 const MOST_TRIED: usize = 64;
 /// The larger the fleet, the dearer a trial and the fewer there are in one cycle. What no trial is left for is let
 /// through.
-const TRIES_TIMES_MACHINES: usize = 2_000_000;
+const TRIES_TIMES_MACHINES: usize = 500_000;
 
 /// How many trials a cycle may still make.
 pub(crate) struct Tries(usize);
@@ -82,7 +82,7 @@ fn idle(machine: &Machine) -> Machine {
 impl Shard {
     /// The trials of one cycle.
     pub(crate) fn tries(&self) -> Tries {
-        Tries((TRIES_TIMES_MACHINES / self.table.len().max(1)).clamp(4, 32))
+        Tries((TRIES_TIMES_MACHINES / self.table.len().max(1)).clamp(1, 32))
     }
 
     /// Of the reclaims that were let through, the places of those that would be regretted.
