@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bigfleet_engine::{ActionExplanation, ActionKind, Decision};
+use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision};
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::NeedKey;
+use bigfleet_model::stamp::Assignment;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
@@ -133,6 +134,7 @@ impl Shard {
                 action: decision.actions[index].clone(),
                 fate: fates[index],
                 why,
+                victim: self.victim(&decision.actions[index]),
             };
             let actions = listed.into_iter().zip(why).map(order);
             let record = Arc::new(CycleRecord {
@@ -153,6 +155,12 @@ impl Shard {
             self.keep(record, step);
         }
         probe(Phase::Record);
+    }
+
+    /// Whose a preempted machine is: it keeps its stamp until it has drained.
+    fn victim(&self, action: &Action) -> Option<Box<Assignment>> {
+        let slot = self.table.find(&action.machine).filter(|_| action.kind == ActionKind::Preempt)?;
+        Some(Box::new(self.table.row(slot).machine.assigned.clone()))
     }
 
     /// The needs for which machines are being made or bound right now.

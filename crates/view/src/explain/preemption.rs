@@ -1,8 +1,11 @@
 //! Who was preempted for whom, and why just they.
 
+use std::sync::Arc;
+
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::tape::Reader;
+use bigfleet_shard::CycleRecord;
 use tonic::Status;
 
 use crate::decisions::Wanted;
@@ -55,6 +58,7 @@ impl<S: Shards> View<S> {
             let is_for = |key: &Option<v1::NeedRef>, wanted: &v1::NeedRef| key.as_ref() == Some(wanted);
             let gains = gone.as_ref().is_none_or(|(_, wanted)| is_for(&decision.need, wanted));
             let mut preemption = of_now(&snapshot, decision, known);
+            of_memory(&mut preemption, &snapshot, &recent);
             if preemption.score.is_none() && replayed < REPLAYED {
                 replayed += 1;
                 self.of_then(&mut preemption).await;
@@ -91,6 +95,24 @@ impl<S: Shards> View<S> {
                 now.why = now.why.take().or(then.why);
             }
         }
+    }
+}
+
+/// What the shard remembers of the victim, if the machine has moved on since.
+fn of_memory(preemption: &mut v1::Preemption, snapshot: &Snapshot, recent: &[Arc<CycleRecord>]) {
+    let (None, Some(decision)) = (&preemption.score, &preemption.decision) else { return };
+    let at = recent.binary_search_by_key(&decision.cycle, |record| record.cycle);
+    let actions = at.map_or(&[][..], |at| &recent[at].actions);
+    let ordered = actions.iter().find(|ordered| *ordered.action.machine == *decision.machine);
+    if let Some(stamp) = ordered.and_then(|ordered| ordered.victim.as_deref()) {
+        preemption.score = Some(victim_parts(&snapshot.options, decision.priority, stamp));
+        preemption.victim_need = (!stamp.fingerprint.is_empty()).then(|| {
+            need_ref(&NeedKey {
+                cluster: stamp.cluster.clone(),
+                fingerprint: stamp.fingerprint.clone(),
+                group: stamp.group.clone(),
+            })
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use bigfleet_model::need::Need;
 use bigfleet_model::requirement::Requirement;
 use bigfleet_proto::v1alpha1::inspect_needs_response::Frame;
 use bigfleet_proto::v1alpha1::shard_read_server::ShardRead;
-use bigfleet_proto::v1alpha1::{InspectNeedsRequest, NeedView, UnmetReason};
+use bigfleet_proto::v1alpha1::{InspectNeedsRequest, MachineState, NeedView, UnmetReason};
 use bigfleet_shard::MINUTE;
 use bigfleet_view::v1;
 use bigfleet_view::v1::view_server::View as Api;
@@ -292,6 +292,23 @@ async fn a_preemption_names_victim_preemptor_and_the_parts_of_the_score() {
         v1::ExplainPreemptionRequest { need: "shop".into(), machine: "m-1".into(), ..Default::default() };
     let refused = Api::explain_preemption(&view, Request::new(both)).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn a_preemption_is_explained_after_its_machine_has_moved_on() {
+    let machines = vec![metal("m-1", "za", "8"), metal("m-2", "za", "8")];
+    let driver = Driver::new(config(), machines, None);
+    driver.report("batch", vec![need("batch", 10, 16, vec![])]);
+    driver.report("shop", vec![need("shop", 200_010, 8, vec![])]);
+    driver.pass(300);
+    let view = driver.view(None);
+    let all = v1::ExplainPreemptionRequest::default();
+    let answer = Api::explain_preemption(&view, Request::new(all)).await.unwrap().into_inner();
+    let [preemption] = &answer.preemptions[..] else { panic!("{answer:?}") };
+    assert_eq!(preemption.state(), MachineState::Configured, "it serves the other cluster by now");
+    assert_eq!(preemption.victim_need.as_ref().unwrap().cluster, "batch");
+    let score = preemption.score.as_ref().unwrap();
+    assert_eq!((score.gap, score.victim_priority), (200_000, 10));
 }
 
 #[tokio::test]
