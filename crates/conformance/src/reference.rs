@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bigfleet_proto::transport::code_name;
 use bigfleet_proto::v1alpha1::{Machine, TransitionAck};
 use tonic::{Code, Status};
 
-use crate::calls::{code_name, in_words};
+use crate::calls::in_words;
 use crate::moves::{Kind, Order, State, Token, has_host, state_name, state_of};
 use crate::verdict::{Verdict, ensure, failed};
 

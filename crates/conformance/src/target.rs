@@ -85,7 +85,11 @@ impl Target {
                 let reason = match clock::within(config.limits.call, client.list(filter)).await {
                     Some(Ok(_)) => break,
                     Some(Err(status)) => {
-                        format!("{}: {}", crate::calls::code_name(status.code()), status.message())
+                        format!(
+                            "{}: {}",
+                            bigfleet_proto::transport::code_name(status.code()),
+                            status.message()
+                        )
                     }
                     None => format!("no answer to List within {:?}", config.limits.call),
                 };

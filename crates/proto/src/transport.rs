@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use tonic::Code;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::codegen::{Bytes, StdError};
@@ -97,3 +98,26 @@ limited!(shard_read_server, shard_read_client, ShardRead, ShardReadServer, Shard
 limited!(coordinator_server, coordinator_client, Coordinator, CoordinatorServer, CoordinatorClient);
 
 const _: () = assert!(CLIENT_PING_INTERVAL.as_secs() > PROVIDER_PING_MIN.as_secs());
+
+/// The name of a status code as gRPC spells it, for metrics and messages.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bigfleet_proto::transport::code_name;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -92,19 +93,5 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.0.registry).expect("a string takes everything");
         text
-    }
-}
-
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::NotFound => "NOT_FOUND",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        _ => "OTHER",
     }
 }

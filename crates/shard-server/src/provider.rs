@@ -25,7 +25,8 @@ use crate::raw::RawAnswer;
 
 mod status;
 
-pub(crate) use status::{code_name, meaning};
+pub(crate) use bigfleet_proto::transport::code_name;
+pub(crate) use status::meaning;
 
 /// How many records the shard is handed at once, so that others get a turn in between.
 const RECORDS_PER_PART: usize = 2048;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bigfleet_proto::transport::code_name;
 use bigfleet_proto::v1alpha1::Machine;
 use tonic::{Code, Status};
 
 use crate::behaviour::checks;
-use crate::calls::{Answer, code_name, in_words};
+use crate::calls::{Answer, in_words};
 use crate::checks::life::unchanged;
 use crate::clock::Moment;
 use crate::context::Context;
