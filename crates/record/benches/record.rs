@@ -129,7 +129,7 @@ impl Tape {
         let actions = actions.map(|(index, action)| Ordered {
             action: action.clone(),
             fate: Fate::Begun,
-            victim: None,
+            machine: None,
             why: (index < 5).then(|| self.fleet.explain_action(action, &self.options)).flatten(),
         });
         CycleRecord {

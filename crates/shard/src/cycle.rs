@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision};
+use bigfleet_engine::{ActionExplanation, ActionKind, Decision};
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::NeedKey;
-use bigfleet_model::stamp::Assignment;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
@@ -100,6 +99,11 @@ impl Shard {
         let listed = listed(&fates);
         let explains = self.config.record && !same;
         let why = if explains { self.explain(&decision, &listed) } else { vec![None; listed.len()] };
+        let machine = |index: &usize| {
+            let slot = self.table.find(&decision.actions[*index].machine)?;
+            Some(self.table.row(slot).machine.clone())
+        };
+        let machines: Vec<Option<Arc<Machine>>> = listed.iter().map(machine).collect();
         let inputs = std::mem::take(&mut self.tape);
         let full = (self.wants_full && self.config.record).then(|| self.whole_input());
         let fates = self.execute(&decision, fates, now, step);
@@ -130,13 +134,13 @@ impl Shard {
                 around
             });
             step.facts.push(Fact::Cycle(self.cycle));
-            let order = |(index, why): (usize, _)| Ordered {
+            let order = |((index, why), machine): ((usize, _), _)| Ordered {
                 action: decision.actions[index].clone(),
                 fate: fates[index],
                 why,
-                victim: self.victim(&decision.actions[index]),
+                machine,
             };
-            let actions = listed.into_iter().zip(why).map(order);
+            let actions = listed.into_iter().zip(why).zip(machines).map(order);
             let record = Arc::new(CycleRecord {
                 cycle: self.cycle,
                 epoch: self.config.epoch,
@@ -155,12 +159,6 @@ impl Shard {
             self.keep(record, step);
         }
         probe(Phase::Record);
-    }
-
-    /// Whose a preempted machine is: it keeps its stamp until it has drained.
-    fn victim(&self, action: &Action) -> Option<Box<Assignment>> {
-        let slot = self.table.find(&action.machine).filter(|_| action.kind == ActionKind::Preempt)?;
-        Some(Box::new(self.table.row(slot).machine.assigned.clone()))
     }
 
     /// The needs for which machines are being made or bound right now.

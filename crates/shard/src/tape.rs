@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bigfleet_engine::{Action, ActionExplanation, ActionKind, Options};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
-use bigfleet_model::stamp::Assignment;
 
 pub use around::{
     Around, ClusterChange, ClusterSeen, Health, Link, Listed, MOST_TEXT_BYTES, OperatorSeen, ProviderSeen,
@@ -111,8 +110,8 @@ pub struct Ordered {
     pub fate: Fate,
     /// The rule and the runner-up. Worked out for so many needs of a cycle; for the others by replay.
     pub why: Option<ActionExplanation>,
-    /// For a preemption: whose the machine was. Kept in memory only; the record knows it from its inputs.
-    pub victim: Option<Box<Assignment>>,
+    /// The machine as it was decided on. Kept in memory only; the record knows it from its inputs.
+    pub machine: Option<Arc<Machine>>,
 }
 
 /// One cycle that changed something.

@@ -67,6 +67,11 @@ pub(crate) fn one(fleet: &Fleet, key: &NeedKey) -> Option<NeedRow> {
     Some(NeedRow::new(demand, fleet.outcome_of(key).as_ref()))
 }
 
+/// A need as it was asked for, whatever became of it.
+pub(crate) fn asked(demand: &Demand) -> v1::Need {
+    NeedRow::new(demand, None).message
+}
+
 impl NeedRow {
     fn new(demand: &Demand, outcome: Option<&Outcome<'_>>) -> Self {
         let need = &demand.need;

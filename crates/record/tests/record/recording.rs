@@ -170,7 +170,7 @@ impl Recording {
         let actions = decision.actions.iter().enumerate().map(|(index, action)| Ordered {
             action: action.clone(),
             fate: if index % 3 == 1 { Fate::Capped } else { Fate::Begun },
-            victim: None,
+            machine: None,
             why: self.fleet.explain_action(action, &options),
         });
         let actions = actions.collect();

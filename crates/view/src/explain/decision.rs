@@ -31,16 +31,21 @@ impl<S: Shards> View<S> {
         }
         let recent = self.recent().await?;
         let at_hand = recent.iter().find(|record| record.cycle == request.cycle);
-        // The record knows everything as it was then.
-        let then = match self.about.record_dir.clone() {
-            Some(folder) => run_again(folder, request.clone()).await,
-            None => Err(not_at_hand(request.cycle, &recent)),
+        let kept = at_hand.map(|record| of_record(record, &request.machine));
+        let is_whole = |kept: &v1::DecisionExplanation| {
+            kept.decision.as_ref().is_some_and(|decision| decision.why.is_some())
         };
-        let mut answer = match (then, at_hand) {
-            (Ok(answer), _) => answer,
-            // The newest cycles may not have reached the disk.
-            (Err(_), Some(record)) => of_record(record, &request.machine)?,
-            (Err(status), None) => return Err(status),
+        let mut answer = match (kept, self.about.record_dir.clone()) {
+            (Some(Ok(kept)), _) if is_whole(&kept) => kept,
+            // A cycle of long ago, or one in which too much was decided to keep all reasons.
+            (kept, Some(folder)) => match (run_again(folder, request.clone()).await, kept) {
+                (Ok(answer), _) => answer,
+                // The newest cycles may not have reached the disk.
+                (Err(_), Some(kept)) => kept?,
+                (Err(status), None) => return Err(status),
+            },
+            (Some(kept), None) => kept?,
+            (None, None) => return Err(not_at_hand(request.cycle, &recent)),
         };
         answer.as_of = Some(self.as_of().await?);
         if let Some(decision) = answer.decision.take() {
@@ -93,9 +98,17 @@ fn nothing(cycle: u64, machine: &str) -> Status {
 fn of_record(record: &CycleRecord, machine: &str) -> Result<v1::DecisionExplanation, Status> {
     let found = record.actions.iter().find(|ordered| *ordered.action.machine == *machine);
     let ordered = found.ok_or_else(|| nothing(record.cycle, machine))?;
-    let decided = Decided::from(ordered);
+    let decision = message(record.into(), &Decided::from(ordered));
+    let known = ordered.machine.clone().map(Known::recorded);
+    let score = known
+        .as_ref()
+        .filter(|_| decision.kind() == v1::ActionKind::Preempt)
+        .map(|known| victim_parts(&record.options, decision.priority, &known.machine.assigned));
     Ok(v1::DecisionExplanation {
-        decision: Some(message(record.into(), &decided)),
+        need: ordered.action.need.as_deref().map(needs::asked),
+        machine: known.map(|known| known.message(v1::Detail::Full)),
+        score,
+        decision: Some(decision),
         reasons: Some(reasons(record.reasons)),
         ..v1::DecisionExplanation::default()
     })

@@ -104,7 +104,8 @@ fn of_memory(preemption: &mut v1::Preemption, snapshot: &Snapshot, recent: &[Arc
     let at = recent.binary_search_by_key(&decision.cycle, |record| record.cycle);
     let actions = at.map_or(&[][..], |at| &recent[at].actions);
     let ordered = actions.iter().find(|ordered| *ordered.action.machine == *decision.machine);
-    if let Some(stamp) = ordered.and_then(|ordered| ordered.victim.as_deref()) {
+    if let Some(machine) = ordered.and_then(|ordered| ordered.machine.as_deref()) {
+        let stamp = &machine.assigned;
         preemption.score = Some(victim_parts(&snapshot.options, decision.priority, stamp));
         preemption.victim_need = (!stamp.fingerprint.is_empty()).then(|| {
             need_ref(&NeedKey {

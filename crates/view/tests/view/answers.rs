@@ -309,6 +309,15 @@ async fn a_preemption_is_explained_after_its_machine_has_moved_on() {
     assert_eq!(preemption.victim_need.as_ref().unwrap().cluster, "batch");
     let score = preemption.score.as_ref().unwrap();
     assert_eq!((score.gap, score.victim_priority), (200_000, 10));
+
+    // The decision as well, with the machine as it was then.
+    let (cycle, machine) = preemption.decision.as_ref().map(|d| (d.cycle, d.machine.clone())).unwrap();
+    let request = v1::ExplainDecisionRequest { cycle, machine };
+    let answer = Api::explain_decision(&view, Request::new(request)).await.unwrap().into_inner();
+    assert_eq!((answer.replayed, answer.score.as_ref()), (false, Some(score)));
+    let machine = answer.machine.unwrap();
+    assert_eq!((machine.state(), machine.cluster.as_str()), (MachineState::Configured, "batch"));
+    assert_eq!(answer.need.unwrap().key.unwrap().cluster, "shop");
 }
 
 #[tokio::test]
