@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::needs::Demand;
 use crate::verdict::{Judge, Reason};
 
-use super::Outcome;
+use super::{DomainView, Outcome};
 
 /// A need phase 1 left short.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ pub struct ShortNeed<'a> {
     pub in_flight: usize,
     /// How many machines are preempted for it.
     pub victims: usize,
-    /// For a gang that got a domain: whether everything in that domain together covers it.
-    pub domain_covers: Option<bool>,
+    /// For a gang: its domain, if it got one.
+    pub domain: Option<DomainView<'a>>,
 }
 
 impl Fleet {
@@ -47,7 +47,7 @@ impl Fleet {
                 acquired: short.acquired.len(),
                 in_flight: short.in_flight.len(),
                 victims: short.victims.len(),
-                domain_covers: short.domain.map(|chosen| chosen.covers),
+                domain: short.domain.map(|chosen| self.domain_view(&short.demand, chosen)),
             })
             .collect()
     }
