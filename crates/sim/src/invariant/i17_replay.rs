@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bigfleet_engine::ActionKind;
 use bigfleet_model::need::NeedKey;
-use bigfleet_shard::{CycleRecord, Effect, Fate, Request, Shard, Step, digest};
+use bigfleet_shard::{Effect, Fate, Request, Shard, Step, digest};
 
 use super::{Invariant, Moment};
 
@@ -18,8 +18,9 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Notes what was begun.
-    fn note(&mut self, record: &CycleRecord) {
+    /// Notes what a record says was begun.
+    fn note(&mut self, effect: &Effect) {
+        let Effect::Record(record) = effect else { return };
         for ordered in record.actions.iter().filter(|ordered| ordered.fate == Fate::Begun) {
             let action = &ordered.action;
             let cycle = match action.kind {
@@ -52,11 +53,10 @@ impl Replay {
 impl Invariant for Replay {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
         let (record, mirror) = match moment {
-            Moment::Cycle { record, .. } => {
-                self.note(record);
-                return None;
+            Moment::Step { shard, step, .. } => {
+                step.effects.iter().for_each(|effect| self.note(effect));
+                return self.unrecorded(shard, step);
             }
-            Moment::Step { shard, step, .. } => return self.unrecorded(shard, step),
             Moment::Decided { record, mirror, .. } => (record, mirror),
             _ => return None,
         };
