@@ -28,8 +28,10 @@ fn is_ordered_for(machine: &Machine, demand: &Demand) -> bool {
 /// Whether a machine that came is what was ordered: it counts for the need, in the domain it was ordered in.
 fn is_as_ordered(came: &Machine, ordered: &Machine, demand: &Demand) -> bool {
     let need = &demand.need;
-    let domain = need.profile.same().map(|same| same.key());
-    let is_there = domain.is_none_or(|key| came.facts().value(key) == ordered.facts().value(key));
+    let is_there = need
+        .profile
+        .same()
+        .is_none_or(|same| came.facts().value(same.key()) == ordered.facts().value(same.key()));
     is_there && need.profile.matches(came.facts()) && need.fits_on(came.provides())
 }
 
