@@ -5,9 +5,7 @@ use bigfleet_model::label::Labels;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::machine::MachineState::{Configured, Configuring, Creating, Idle, Speculative};
 use bigfleet_model::requirement::Requirement;
-use bigfleet_shard::{
-    CallErrorKind, Event, Fate, Input, MINUTE, Memory, Pause, PauseScope, SECOND, SessionId,
-};
+use bigfleet_shard::{CallErrorKind, Event, Fate, Input, MINUTE, Pause, PauseScope, SECOND, SessionId};
 
 use super::harness::*;
 
@@ -223,7 +221,7 @@ fn a_machine_on_order_over_a_restart_is_bound_when_it_comes() {
     assert_eq!((world.called("Create"), world.begun(ActionKind::Bootstrap)), (1, 0));
 
     let mut world = buying(1, machines(1, Speculative));
-    world.memory = Memory { machines: Default::default(), ..world.memory.clone() };
+    world.memory.machines.clear();
     world.crash();
     world.open(2, "shop");
     world.pass(15 * SECOND);
