@@ -8,9 +8,7 @@
 //! If the need is gone, the claim has lapsed, somebody more important is short of the like of it, or a rail holds
 //! binding back, the machine is Idle like any other and the next cycle decides who gets it.
 
-use std::cmp::Ordering;
-
-use bigfleet_engine::{Action, ActionKind, Demand, ShortNeed};
+use bigfleet_engine::{Action, ActionKind, Demand};
 use bigfleet_model::machine::{Machine, MachineState};
 
 use crate::effect::Step;
@@ -35,19 +33,6 @@ fn is_as_ordered(came: &Machine, ordered: &Machine, demand: &Demand) -> bool {
     is_there && need.profile.matches(came.facts()) && need.fits_on(came.provides())
 }
 
-/// Whether a need that even preemption left short could use a machine.
-fn wants(short: &ShortNeed<'_>, machine: &Machine) -> bool {
-    let need = &short.demand.need;
-    let in_domain = need.profile.same().is_none_or(|same| {
-        short.domain.is_some_and(|domain| machine.facts().value(same.key()) == Some(domain.value))
-    });
-    !need.parked
-        && in_domain
-        && short.unresolved.as_ref().is_some_and(|missing| machine.provides().contributes(missing))
-        && need.profile.matches(machine.facts())
-        && need.fits_on(machine.provides())
-}
-
 impl Shard {
     /// The second half of the Provision that `came` is the end of, if it may begin now.
     pub(crate) fn second_half(&self, slot: Slot, came: &Machine, now: i64) -> Option<Action> {
@@ -59,7 +44,7 @@ impl Shard {
         let goes_on = is_ordered_for(ordered, demand)
             && is_as_ordered(came, ordered, demand)
             && self.is_still_wanted(demand)
-            && !self.is_contested(came, demand);
+            && !self.engine.is_wanted_above(&demand.need, came);
         let bootstrap = Action {
             kind: ActionKind::Bootstrap,
             machine: came.id.clone(),
@@ -86,19 +71,15 @@ impl Shard {
 
     /// Whether a need of the last cycle is still reported, and asks for no less.
     fn is_still_wanted(&self, demand: &Demand) -> bool {
-        let changed = self.clusters.get(&demand.need.cluster).map(|cluster| cluster.changed_unix_nanos);
-        if changed < self.last_cycle {
+        if !self.news.demand {
             return true;
+        }
+        if demand.folded {
+            // Nobody reports a folded need; what it was made of must be as it was.
+            let cluster = self.clusters.get(&demand.need.cluster);
+            return cluster.map(|cluster| cluster.changed_unix_nanos) < self.last_cycle;
         }
         let reported = self.engine.need(&demand.need.key());
         reported.is_some_and(|now| now.need.aggregate.covers(&demand.need.aggregate))
-    }
-
-    /// Whether a need of higher precedence is short of the like of a machine: the next cycle gives it to that one.
-    fn is_contested(&self, machine: &Machine, demand: &Demand) -> bool {
-        let higher = |short: &ShortNeed<'_>| {
-            short.demand.need.cmp_precedence(&demand.need) == Ordering::Less && wants(short, machine)
-        };
-        self.engine.short_needs().iter().any(higher)
     }
 }

@@ -82,7 +82,7 @@ impl Parking {
             // What was taken or is on its way out of another cluster for it is progress: a gang that is parked when its
             // victim comes free would leave the machine to the one it was taken from, and take it again, for ever.
             let moves = short.acquired + short.victims + short.in_flight > 0;
-            if need.profile.same().is_none() || moves || short.domain.is_some_and(|domain| domain.covers) {
+            if need.profile.same().is_none() || moves || short.domain_covers == Some(true) {
                 continue;
             }
             let key = need.key();
