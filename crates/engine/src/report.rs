@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bigfleet_model::resource::ResourceVec;
 
-use crate::cycle::{Credit, Short};
+use crate::cycle::{Chosen, Credit, Short};
 use crate::fleet::Fleet;
 use crate::intern::Map;
 use crate::needs::Demand;
@@ -76,6 +76,12 @@ impl Fleet {
             .collect()
     }
 
+    fn domain_view(&self, demand: &Demand, chosen: Chosen) -> DomainView<'_> {
+        let domain = self.index.classes.domain(demand.same.expect("only gangs have a domain"));
+        let value = self.vocab.text(self.index.classes.domain_value(domain, chosen.value));
+        DomainView { value, covers: chosen.covers }
+    }
+
     fn outcome<'a>(
         &'a self,
         credit: &'a Credit,
@@ -86,11 +92,7 @@ impl Fleet {
         let names = |machines: &[u32]| machines.iter().map(|m| self.inventory.id(*m)).collect::<Vec<_>>();
         let demand = &credit.rows[row as usize];
         let credited = credit.claims_of(row as usize);
-        let domain = credit.domain_of(row).map(|chosen| {
-            let domain = self.index.classes.domain(demand.same.expect("only gangs have a domain"));
-            let value = self.vocab.text(self.index.classes.domain_value(domain, chosen.value));
-            DomainView { value, covers: chosen.covers }
-        });
+        let domain = credit.domain_of(row).map(|chosen| self.domain_view(demand, chosen));
         let victims: Vec<u32> = short.iter().flat_map(|s| &s.victims).map(|victim| victim.machine).collect();
         Outcome {
             demand,

@@ -36,9 +36,21 @@ impl Shard {
             return fate;
         }
         let Some(slot) = self.table.find(&action.machine) else { return Fate::Busy };
-        let row = self.table.row(slot);
+        let machine = Machine::clone(&self.table.row(slot).machine);
+        self.set_off(slot, machine, action, now, step);
+        Fate::Begun
+    }
+
+    /// Sets off on an action that nothing stands in the way of. `machine` is the machine before it.
+    pub(crate) fn set_off(
+        &mut self,
+        slot: Slot,
+        mut machine: Machine,
+        action: &Action,
+        now: i64,
+        step: &mut Step,
+    ) {
         let (from, to) = passage(action.kind);
-        let mut machine = Machine::clone(&row.machine);
         let idle_since = machine.idle_since_unix_nanos.take();
         machine.state = to;
         let need = action.need.clone();
@@ -89,7 +101,6 @@ impl Shard {
             number: self.flights,
         };
         self.take_off(slot, machine, flight, now, step);
-        Fate::Begun
     }
 
     /// Puts a flight on a machine and sets it going.

@@ -21,7 +21,7 @@ pub struct Flight {
     pub need: Option<Arc<Demand>>,
     /// When it was begun.
     pub begun_unix_nanos: i64,
-    /// The cycle it was decided in.
+    /// The cycle it was decided in. For the second half of a Provision: the last cycle, which still claimed the machine.
     pub cycle: u64,
     /// The state the machine was in.
     pub from: MachineState,

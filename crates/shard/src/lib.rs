@@ -12,6 +12,7 @@
 
 mod audit;
 mod care;
+mod carry_on;
 mod cluster;
 mod config;
 mod cycle;

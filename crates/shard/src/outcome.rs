@@ -201,8 +201,20 @@ impl Shard {
         let row = self.table.row_mut(slot);
         row.touched = now;
         let provider = row.provider;
-        let from = self.flight(slot).from;
-        self.roll_back(slot, "refused", now, step);
+        let flight = self.flight(slot);
+        let from = flight.from;
+        // An earlier try may have made the machine: then there is nothing left to do, and nothing to undo.
+        let is_made = flight.kind == ActionKind::Provision
+            && flight.tries > 1
+            && machine.as_ref().and_then(|told| told.as_ref().ok()).is_some_and(|told| {
+                let exists = matches!(told.machine.state, MachineState::Creating | MachineState::Idle);
+                exists && told.machine.id == self.table.row(slot).machine.id
+            });
+        if is_made {
+            self.end_flight(slot, "refused", now, step);
+        } else {
+            self.roll_back(slot, "refused", now, step);
+        }
         match machine {
             Some(Ok(told)) if *told.machine.id == *self.table.row(slot).machine.id => {
                 self.adopt(slot, told.machine, 0, now, step);

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::execute::passage;
 use crate::pauses;
 use crate::shard::Shard;
-use crate::table::Care;
+use crate::table::{Care, Slot};
 use crate::tape::Fate;
 
 /// How many machines a cluster may lose to reclaims, in one cycle and in one window.
@@ -155,12 +155,27 @@ impl Shard {
     /// What about a machine or about the places for moves stands in the way of an action. `more` places are spoken for.
     pub(crate) fn obstacle(&self, action: &Action, more: usize) -> Option<Fate> {
         let Some(slot) = self.table.find(&action.machine) else { return Some(Fate::Busy) };
-        let row = self.table.row(slot);
         let (from, _) = passage(action.kind);
-        if row.flight.is_some() || row.care != Care::Fine || row.machine.state != from {
+        if self.table.row(slot).machine.state != from {
+            return Some(Fate::Busy);
+        }
+        self.obstacle_at(slot, action.kind, more)
+    }
+
+    /// As [`Shard::obstacle`], for a machine that is known to be in the right state.
+    fn obstacle_at(&self, slot: Slot, kind: ActionKind, more: usize) -> Option<Fate> {
+        let row = self.table.row(slot);
+        if row.flight.is_some() || row.care != Care::Fine {
             return Some(Fate::Busy);
         }
         let full = self.airborne + more >= 2 * self.config.limits.flights;
-        (!waits(action.kind) && full).then_some(Fate::NoPlace)
+        (!waits(kind) && full).then_some(Fate::NoPlace)
+    }
+
+    /// What holds back an action that no cycle has to let through, on a machine in the right state. It counts against
+    /// no bound: what it belongs to was counted.
+    pub(crate) fn holds_alone(&self, slot: Slot, action: &Action, now: i64) -> Option<Fate> {
+        let rail = self.rail(action, &LetThrough::default(), now);
+        rail.or_else(|| self.obstacle_at(slot, action.kind, 0))
     }
 }

@@ -282,6 +282,11 @@ impl Shard {
             if row.flight.is_some() {
                 self.end_flight(slot, "overtaken", now, step);
             }
+            if let Some(action) = self.second_half(slot, &told, now) {
+                self.table.row_mut(slot).content = content;
+                self.carry_on(slot, told, &action, now, step);
+                return;
+            }
         }
         self.table.row_mut(slot).content = content;
         self.put(slot, told, said, now, step);

@@ -17,6 +17,8 @@ pub struct Tally {
     pub cycle_reasons: BTreeMap<&'static str, u64>,
     /// Decided actions by what became of them.
     pub actions: BTreeMap<(ActionKind, Fate), u64>,
+    /// Machines that were bound on arrival for the need they were bought for, as the second half of their Provision.
+    pub carried_on: u64,
     /// Moves that ended, by kind and outcome.
     pub flights: BTreeMap<(ActionKind, &'static str), u64>,
     /// Records of machines that were refused, by what is wrong with them.

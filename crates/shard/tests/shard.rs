@@ -5,6 +5,8 @@ mod harness;
 
 #[path = "shard/acquire.rs"]
 mod acquire;
+#[path = "shard/carry_on.rs"]
+mod carry_on;
 #[path = "shard/chaos.rs"]
 mod chaos;
 #[path = "shard/give_back.rs"]

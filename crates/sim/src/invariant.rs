@@ -152,7 +152,7 @@ impl Watch {
             Box::new(i14_fencing::Fencing::default()),
             Box::new(i15_enough_drained::EnoughDrained::default()),
             Box::new(i16_nothing_forgotten::NothingForgotten::new(config.release)),
-            Box::new(i17_replay::Replay),
+            Box::new(i17_replay::Replay::default()),
             Box::new(i18_bounds::Bounds),
             Box::new(i19_ages::Ages::default()),
             Box::new(i20_money::MoneyAddsUp::default()),

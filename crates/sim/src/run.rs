@@ -62,8 +62,10 @@ pub struct Summary {
     pub usd: f64,
     /// Hours that pods waited, all together.
     pub unmet_pod_hours: f64,
-    /// Machines bound, bought or given back, which is what churn costs.
+    /// Idle machines bound.
     pub bootstraps: u64,
+    /// Bought machines bound on arrival.
+    pub carried_on: u64,
     /// Machines bought.
     pub provisions: u64,
     /// Machines taken from lower priority.
@@ -156,6 +158,7 @@ fn summary(scenario: &Scenario, world: &World) -> Summary {
         usd: world.usd(),
         unmet_pod_hours: tally.waited as f64 / 3.6e12,
         bootstraps: total(Measure::Bootstraps),
+        carried_on: total(Measure::CarriedOn),
         provisions: total(Measure::Provisions),
         preempts: total(Measure::Preempts),
         reclaims: total(Measure::Reclaims),

@@ -60,6 +60,13 @@ fn story(answer: &MachineExplanation) -> Story {
         if let Some(next) = bound.why.as_ref().and_then(|why| why.runner_up.as_ref()) {
             story.say("next best", sentence::runner_up(next));
         }
+        // Had it been decided on again, that decision would be the newer one.
+        if bound.kind() == ActionKind::Provision
+            && !machine.cluster.is_empty()
+            && machine.cluster == bound.cluster
+        {
+            story.say("why bound", "when it came, its need still claimed it");
+        }
     }
     story.say("why kept", kept(answer, &machine, now));
     story.say("next", next(answer, &machine, now));

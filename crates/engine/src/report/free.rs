@@ -1,6 +1,7 @@
 //! What is free for a need, counted by lot instead of by machine.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bigfleet_model::need::NeedKey;
 
@@ -10,6 +11,7 @@ use crate::fleet::Fleet;
 use crate::index::split_free_rank;
 use crate::intern::Map;
 use crate::lots::Lot;
+use crate::needs::Demand;
 
 /// The free machines that count for a need and that the last cycle gave to nobody.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,8 +92,12 @@ impl Fleet {
     /// The need that claims a machine after the last cycle: why it is kept, or where it goes. `None` if none
     /// does or the machine was not known.
     pub fn claimant_of(&self, machine: &str) -> Option<NeedKey> {
-        let machine = self.inventory.find_decided(machine)?;
-        Some(self.claimant(machine)?.need.key())
+        Some(self.demand_claiming(machine)?.need.key())
+    }
+
+    /// As [`Fleet::claimant_of`]: the need itself, as that cycle saw it.
+    pub fn demand_claiming(&self, machine: &str) -> Option<&Arc<Demand>> {
+        self.claimant(self.inventory.find_decided(machine)?)
     }
 }
 

@@ -3,9 +3,11 @@
 //! A fleet has tens of thousands of needs and few are short. What is here costs what is asked about, not what
 //! the fleet holds.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use bigfleet_model::need::NeedKey;
+use bigfleet_model::machine::Machine;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::resource::ResourceVec;
 
 use crate::amounts::is_zero;
@@ -50,6 +52,28 @@ impl Fleet {
                 domain_covers: short.domain.map(|chosen| chosen.covers),
             })
             .collect()
+    }
+
+    /// Whether a need of higher precedence than `need`, one that phase 2 left short in the last cycle, could use a
+    /// machine. A strict spread may still forbid it.
+    pub fn is_wanted_above(&self, need: &Need, machine: &Machine) -> bool {
+        let shorts = self.cache.last().into_iter().flat_map(|decision| &decision.shorts);
+        // They come in demand order, and both orders begin with the priority.
+        let above = shorts.take_while(|short| short.demand.priority() >= need.profile.priority());
+        above.filter(|short| !short.demand.need.parked).any(|short| {
+            let other = &short.demand.need;
+            let in_domain = other.profile.same().is_none_or(|same| {
+                let domain = short.domain.map(|chosen| self.domain_view(&short.demand, chosen).value);
+                domain.is_some() && domain == machine.facts().value(same.key())
+            });
+            let missing = short.unresolved.as_ref();
+            missing.is_some()
+                && other.cmp_precedence(need) == Ordering::Less
+                && in_domain
+                && other.profile.matches(machine.facts())
+                && other.fits_on(machine.provides())
+                && missing.is_some_and(|missing| machine.provides().contributes(&self.vocab.vector(missing)))
+        })
     }
 
     /// What became of one need in the last cycle. A gang that was folded is answered with the plain need it

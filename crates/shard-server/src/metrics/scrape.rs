@@ -186,6 +186,11 @@ impl Snapshot {
         self.counter("rollups", "Roll-ups by reception", by("reception", &tally.rollups));
         self.counter("listings", "Listings by outcome", by("outcome", &tally.listings));
         for (name, help, count) in [
+            (
+                "provisions_carried_on",
+                "Machines bound on arrival for the need they were bought for",
+                tally.carried_on,
+            ),
             ("bad_stamps", "Stamps on machines that could not be read", tally.bad_stamps),
             ("foreign_records", "Records of machines outside our domains", tally.foreign_records),
             ("claimed_twice", "Machines of one id listed by two providers", tally.claimed_twice),

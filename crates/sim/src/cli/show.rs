@@ -26,7 +26,10 @@ pub(super) fn text(outcome: &Outcome) -> String {
         "churn",
         format!(
             "{} bound, {} bought, {} reclaimed, {} given back",
-            s.bootstraps, s.provisions, s.reclaims, s.deletes
+            s.bootstraps + s.carried_on,
+            s.provisions,
+            s.reclaims,
+            s.deletes
         ),
     );
     line("preemptions", s.preempts.to_string());

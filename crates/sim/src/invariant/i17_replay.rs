@@ -1,14 +1,65 @@
 //! 17: every executed action is on the record, and the record replays to the same decision.
+//!
+//! A machine that is configured for a cluster was bound by a cycle, or bought by one for a need of that cluster: binding
+//! it on arrival is the second half of the Provision.
 
-use bigfleet_shard::digest;
+use std::collections::BTreeMap;
+
+use bigfleet_engine::ActionKind;
+use bigfleet_model::need::NeedKey;
+use bigfleet_shard::{Effect, Fate, Request, Shard, Step, digest};
 
 use super::{Invariant, Moment};
 
-pub(super) struct Replay;
+#[derive(Default)]
+pub(super) struct Replay {
+    /// The last order on record to bind or buy a machine: the need, and the cycle of a Bootstrap.
+    ordered: BTreeMap<Box<str>, (Option<NeedKey>, Option<u64>)>,
+}
+
+impl Replay {
+    /// Notes what a record says was begun.
+    fn note(&mut self, effect: &Effect) {
+        let Effect::Record(record) = effect else { return };
+        for ordered in record.actions.iter().filter(|ordered| ordered.fate == Fate::Begun) {
+            let action = &ordered.action;
+            let cycle = match action.kind {
+                ActionKind::Bootstrap => Some(record.cycle),
+                ActionKind::Provision => None,
+                _ => continue,
+            };
+            let need = action.need.as_ref().map(|demand| demand.need.key());
+            self.ordered.insert(action.machine.clone(), (need, cycle));
+        }
+    }
+
+    /// What is configured without a record that says so.
+    fn unrecorded(&self, shard: &Shard, step: &Step) -> Option<String> {
+        step.effects.iter().find_map(|effect| {
+            let Effect::Call { request: Request::Configure { machine, .. }, .. } = effect else {
+                return None;
+            };
+            let flight = shard.machine(machine).and_then(|view| view.flight)?;
+            let need = flight.need.as_ref().map(|demand| demand.need.key());
+            let on_record = self.ordered.get(machine).is_some_and(|(recorded, cycle)| {
+                *recorded == need && cycle.is_none_or(|cycle| cycle == flight.cycle)
+            });
+            (!on_record)
+                .then(|| format!("machine {machine} is configured for {need:?}, and no record says so"))
+        })
+    }
+}
 
 impl Invariant for Replay {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
-        let Moment::Decided { record, mirror, .. } = moment else { return None };
+        let (record, mirror) = match moment {
+            Moment::Step { shard, step, .. } => {
+                step.effects.iter().for_each(|effect| self.note(effect));
+                return self.unrecorded(shard, step);
+            }
+            Moment::Decided { record, mirror, .. } => (record, mirror),
+            _ => return None,
+        };
         let cycle = record.cycle;
         if let Some(trouble) = &mirror.trouble {
             return Some(format!("the record of cycle {cycle} cannot be read: {trouble}"));

@@ -40,6 +40,8 @@ pub struct Expect {
 pub enum Measure {
     /// Happens: Idle machines bound.
     Bootstraps,
+    /// Happens: bought machines bound on arrival, as the second half of their Provision.
+    CarriedOn,
     /// Happens: machines bought.
     Provisions,
     /// Happens: machines taken from lower priority.

@@ -162,7 +162,12 @@ impl World {
             None => event,
         };
         let mut step = Step::default();
+        let before = shard.tally().carried_on;
         shard.handle(event, self.now + host.clock_offset, &mut step);
+        let carried_on = shard.tally().carried_on - before;
+        if carried_on > 0 {
+            self.count(Measure::CarriedOn, None, carried_on);
+        }
         self.carry_out(index, step);
     }
 

@@ -61,7 +61,7 @@ async fn a_machine_says_why_it_is_there() {
     let claimed = answer.claimed_by.unwrap();
     assert_eq!((claimed.key.unwrap().cluster.as_str(), claimed.credited), ("shop", 3));
     let bound = answer.bound_by.unwrap();
-    assert_eq!((bound.kind(), &*bound.cluster), (v1::ActionKind::Bootstrap, "shop"));
+    assert_eq!((bound.kind(), &*bound.cluster), (v1::ActionKind::Provision, "shop"));
     assert_eq!((answer.hold_nanos, answer.release_due_unix_nanos), (MINUTE, 0));
     let source = answer.price_source.unwrap();
     assert!(source.provider == "sim" && source.heard_unix_nanos > 0);
@@ -329,7 +329,7 @@ async fn a_cluster_is_explained() {
     assert_eq!(answer.cluster.unwrap().lane.unwrap().unmet, 1);
     let request = v1::ExplainClusterRequest { cluster: "shop".into() };
     let answer = Api::explain_cluster(&view, Request::new(request)).await.unwrap().into_inner();
-    assert_eq!((answer.short.len(), answer.decisions.len(), answer.costs.len()), (0, 4, 2));
+    assert_eq!((answer.short.len(), answer.decisions.len(), answer.costs.len()), (0, 3, 2));
 }
 
 fn racked(id: &str, rack: &str) -> Machine {
