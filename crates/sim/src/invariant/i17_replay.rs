@@ -3,7 +3,7 @@
 //! A machine that is configured for a cluster was bound by a cycle, or bought by one for a need of that cluster: binding
 //! it on arrival is the second half of the Provision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_engine::ActionKind;
 use bigfleet_model::need::NeedKey;
@@ -13,37 +13,42 @@ use super::{Invariant, Moment};
 
 #[derive(Default)]
 pub(super) struct Replay {
-    /// The last order on record to bind or buy a machine: the need, and the cycle of a Bootstrap.
-    ordered: BTreeMap<Box<str>, (Option<NeedKey>, Option<u64>)>,
+    /// The last Bootstrap on record by host and machine: for which need, in which cycle.
+    bound: BTreeMap<(usize, Box<str>), (Option<NeedKey>, u64)>,
+    /// Machines and the needs they were bought for. Whoever goes on with a host's memory may bind them.
+    bought: BTreeSet<(Box<str>, Option<NeedKey>)>,
 }
 
 impl Replay {
     /// Notes what a record says was begun.
-    fn note(&mut self, effect: &Effect) {
+    fn note(&mut self, host: usize, effect: &Effect) {
         let Effect::Record(record) = effect else { return };
         for ordered in record.actions.iter().filter(|ordered| ordered.fate == Fate::Begun) {
             let action = &ordered.action;
-            let cycle = match action.kind {
-                ActionKind::Bootstrap => Some(record.cycle),
-                ActionKind::Provision => None,
-                _ => continue,
-            };
             let need = action.need.as_ref().map(|demand| demand.need.key());
-            self.ordered.insert(action.machine.clone(), (need, cycle));
+            match action.kind {
+                ActionKind::Bootstrap => {
+                    self.bound.insert((host, action.machine.clone()), (need, record.cycle));
+                }
+                ActionKind::Provision => {
+                    self.bought.insert((action.machine.clone(), need));
+                }
+                _ => {}
+            }
         }
     }
 
     /// What is configured without a record that says so.
-    fn unrecorded(&self, shard: &Shard, step: &Step) -> Option<String> {
+    fn unrecorded(&self, host: usize, shard: &Shard, step: &Step) -> Option<String> {
         step.effects.iter().find_map(|effect| {
             let Effect::Call { request: Request::Configure { machine, .. }, .. } = effect else {
                 return None;
             };
             let flight = shard.machine(machine).and_then(|view| view.flight)?;
             let need = flight.need.as_ref().map(|demand| demand.need.key());
-            let on_record = self.ordered.get(machine).is_some_and(|(recorded, cycle)| {
-                *recorded == need && cycle.is_none_or(|cycle| cycle == flight.cycle)
-            });
+            let bound = self.bound.get(&(host, machine.clone()));
+            let is_bound = bound.is_some_and(|(recorded, cycle)| *recorded == need && *cycle == flight.cycle);
+            let on_record = is_bound || self.bought.contains(&(machine.clone(), need.clone()));
             (!on_record)
                 .then(|| format!("machine {machine} is configured for {need:?}, and no record says so"))
         })
@@ -53,9 +58,9 @@ impl Replay {
 impl Invariant for Replay {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
         let (record, mirror) = match moment {
-            Moment::Step { shard, step, .. } => {
-                step.effects.iter().for_each(|effect| self.note(effect));
-                return self.unrecorded(shard, step);
+            Moment::Step { host, shard, step, .. } => {
+                step.effects.iter().for_each(|effect| self.note(*host, effect));
+                return self.unrecorded(*host, shard, step);
             }
             Moment::Decided { record, mirror, .. } => (record, mirror),
             _ => return None,
