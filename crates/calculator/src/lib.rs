@@ -81,6 +81,11 @@ pub fn answer(fleet: &Fleet, decision: &Decision) -> Answer {
         answer.reasons.extend(outcome.reason.map(|reason| Verdict { need, reason: reason_code(reason) }));
         unresolved.extend(shortfall(need, outcome));
     }
+    // In the order of phase 2; among rows that folding made equal, the order they stand in decides.
+    unresolved.sort_by(|a, b| {
+        let of = |shortfall: &Shortfall| &outcomes[shortfall.need as usize].demand.need;
+        of(a).cmp_precedence(of(b))
+    });
     answer.unresolved = unresolved;
     // A need is known by its place among the outcomes; actions point at the same shared values.
     let places: BTreeMap<_, u32> =

@@ -74,12 +74,6 @@ impl Bits {
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().enumerate().flat_map(|(at, word)| ones(*word).map(move |bit| at as u32 * 64 + bit))
     }
-
-    /// The numbers that are in `other` as well, in ascending order.
-    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + 'a {
-        let words = self.0.iter().zip(&other.0).map(|(a, b)| a & b);
-        words.enumerate().flat_map(|(at, word)| ones(word).map(move |bit| at as u32 * 64 + bit))
-    }
 }
 
 impl FromIterator<u32> for Bits {
@@ -119,8 +113,6 @@ mod tests {
             rest.iter().filter(|n| *n < 200).collect::<Vec<_>>(),
             (0..200).filter(|n| n % 2 == 1).collect::<Vec<_>>()
         );
-        assert_eq!(a.common(&rest).count(), 0);
-        assert_eq!(a.common(&Bits::full(100)).collect::<Vec<_>>(), evens[..50]);
         a.intersect_with(&rest);
         assert_eq!(a.iter().count(), 0);
         a.union_with(&rest);

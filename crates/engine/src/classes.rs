@@ -184,6 +184,12 @@ impl Classes {
         self.of_kind[kind as usize]
     }
 
+    /// The shape of a class: classes of one shape provide the same.
+    #[inline]
+    pub(crate) fn shape(&self, class: u32) -> u32 {
+        self.signatures.get(class)[0]
+    }
+
     /// What a machine of this class provides, by dimension.
     #[inline]
     pub(crate) fn provides(&self, class: u32) -> &[u64] {

@@ -1,22 +1,25 @@
 //! One cycle: from the fleet and the demand to actions.
 //!
-//! The steps are those of the design, in order: settle the indexes, normalise, credit, choose domains,
-//! acquire, preempt, reclaim, release. Clusters whose needs and machines did not change keep the credit of
+//! The steps are those of the design, in order: settle the indexes, normalise, take turns (first inside each
+//! cluster, then across them), preempt, reclaim, release. Clusters whose needs and machines did not change keep the credit of
 //! the last cycle, so the work follows what changed and what is short, not the size of the fleet.
 
-mod acquire;
+mod bargain;
 mod cache;
 mod choice;
-mod credit;
-mod domains;
 mod fold;
-mod heads;
+mod market;
 mod preempt;
 mod prices;
 mod release;
 mod sets;
-mod take;
+mod spread;
+mod totals;
 mod trial;
+mod trim;
+mod turns;
+mod victims;
+mod walk;
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -28,21 +31,27 @@ use crate::bits::Bits;
 use crate::classes::RequirementSets;
 use crate::fleet::Parallelism;
 use crate::index::Index;
+use crate::intern::{Map, NONE};
 use crate::inventory::Inventory;
 use crate::needs::{Demand, NeedsTable};
 use crate::options::Options;
 use crate::vocab::{Amounts, Vocabulary};
 
 pub(crate) use cache::Cache;
-pub(crate) use credit::{Chosen, Credit, Sources};
+pub(crate) use bargain::Rank;
+pub(crate) use choice::Chosen;
 pub(crate) use preempt::{Claimants, Victim};
+pub(crate) use prices::{Asking, Tier};
 pub use trial::{Trials, Tried};
+pub(crate) use walk::{Credit, Sources};
 
-use acquire::Acquire;
-use cache::{Last, Walked};
-use domains::finish_walks;
+use cache::{Fresh, Last, Walked};
+use fold::Normal;
+use market::Market;
 use release::{due_machines, next_due, reclaims};
 use sets::SupplySets;
+use turns::{Taken, Turns};
+use walk::{Stop, Walk};
 
 /// The steps of a cycle, for whoever measures them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,9 +60,7 @@ pub enum Step {
     Settle,
     /// Gangs were folded and bound machines credited, cluster by cluster.
     Credit,
-    /// Gangs that depend on free machines chose their domains.
-    Domains,
-    /// Free machines were acquired.
+    /// Needs still short took their turns: domains were chosen, free machines acquired, others' taken over.
     Acquire,
     /// Victims were picked.
     Preempt,
@@ -63,15 +70,13 @@ pub enum Step {
 
 impl Step {
     /// All steps in order.
-    pub const ALL: [Self; 6] =
-        [Self::Settle, Self::Credit, Self::Domains, Self::Acquire, Self::Preempt, Self::Release];
+    pub const ALL: [Self; 5] = [Self::Settle, Self::Credit, Self::Acquire, Self::Preempt, Self::Release];
 
     /// A short name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Settle => "settle",
             Self::Credit => "credit",
-            Self::Domains => "domains",
             Self::Acquire => "acquire",
             Self::Preempt => "preempt",
             Self::Release => "release",
@@ -98,12 +103,27 @@ pub(crate) struct Short {
     pub(crate) unresolved: Option<Amounts>,
 }
 
+impl Short {
+    /// A need after phase 1.
+    fn new(
+        cluster: u32,
+        row: u32,
+        demand: Arc<Demand>,
+        domain: Option<Chosen>,
+        missing: Amounts,
+        acquired: Vec<u32>,
+    ) -> Self {
+        let (in_flight, victims, unresolved) = Default::default();
+        Self { cluster, row, demand, domain, missing, acquired, in_flight, victims, unresolved }
+    }
+}
+
 /// How much a cycle had to do: counts of work, not of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Clusters whose credit was computed again.
     pub clusters_walked: usize,
-    /// Gangs whose domain depended on free machines.
+    /// Of these, clusters in which a turn depended on other clusters.
     pub clusters_sharing: usize,
     /// Needs that credit did not satisfy.
     pub short_needs: usize,
@@ -142,54 +162,95 @@ impl Cycle<'_> {
             return decision;
         }
         let mut work = self.settle(probe);
-        self.credit(None, &mut work, probe);
-        let Cycle { vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, .. } = self;
+        let Cycle { vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, parallelism, .. } =
+            self;
+        let inventory = &*inventory;
         let mut decision = Decision::default();
-        {
-            let classes = &*index.classes;
-            let sources = Sources { vocab, inventory, index, classes, sets };
-            decision.shorts = cache.shorts();
-            work.short_needs = decision.shorts.len();
-            let mut acquire = Acquire::new(sources, &mut cache.sets);
-            for at in precedence(&decision.shorts) {
-                let short = &mut decision.shorts[at];
-                let credit =
-                    &cache.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
-                acquire.serve(short, credit.claims_of(short.row as usize));
-            }
-            let taken = acquire.taken;
-            probe(Step::Acquire);
-            decision.actions.reserve(decision.shorts.len());
-            acquisitions(&mut decision, sources);
-            decision.work = work;
-            cache.last = None;
-            let due = due_machines(sources, options, now_unix_nanos, &taken);
-            let unmet = decision.shorts.iter().any(|short| !is_zero(&short.missing));
-            let preempted = if unmet {
-                // An index of all bound machines pays off when it is used again; the first time, a look at
-                // those that come into question is quicker.
-                if cache.preempting {
-                    index.ensure_bound(inventory);
-                }
-                let classes = &*index.classes;
-                let sources = Sources { vocab, inventory, index, classes, sets };
-                cache.preempt(&mut decision, sources, options)
-            } else {
-                Bits::default()
-            };
-            cache.preempting = unmet;
-            probe(Step::Preempt);
-            let classes = &*index.classes;
-            let sources = Sources { vocab, inventory, index, classes, sets };
-            reclaims(&mut decision, cache, sources, options, &preempted);
-            decision.actions.extend(due.into_iter().map(|machine| Action {
-                kind: ActionKind::Delete,
-                machine: inventory.id(machine).into(),
-                cluster: None,
-                need: None,
-                grace_secs: None,
-            }));
+        cache.last = None;
+        // An index of all bound machines pays off when it is used again; the first time, a look at those that
+        // come into question is quicker.
+        if cache.preempting {
+            index.ensure_bound(inventory);
         }
+        let index = &*index;
+        let sources = Sources { vocab, inventory, index, classes: &index.classes, sets };
+
+        let (mut stopped, mut waiting) = (Vec::new(), Map::default());
+        let mut fresh = Vec::new();
+        for Walked { fits_free, normal, stopped: walked } in cache.walk_changed(sources, needs, parallelism) {
+            let cluster = walked.walk.cluster;
+            if walked.stop == Stop::End {
+                fresh.push(Fresh { cluster, fits_free, normal, credit: walked.walk.credit });
+            } else {
+                waiting.insert(cluster, (fits_free, normal));
+                stopped.push(walked);
+            }
+        }
+        work.clusters_walked = fresh.len() + stopped.len();
+        work.clusters_sharing = stopped.len();
+        // A machine may have moved between two of these clusters: all old claims go before new ones come.
+        for cluster in fresh.iter().map(|fresh| fresh.cluster).chain(waiting.keys().copied()) {
+            cache.drop_claims(cluster);
+        }
+        for fresh in fresh {
+            cache.keep(fresh, sources, needs);
+        }
+        probe(Step::Credit);
+
+        // Apart from the cache while they are in use; they go back at the end.
+        let (mut supply_sets, mut prices) = (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.prices));
+        let market = Market::new(sources, &mut supply_sets, &mut prices);
+        let planned = cache.planned(|cluster| !waiting.contains_key(&cluster));
+        let planned = planned.iter().map(|(cluster, credit)| (*cluster, &**credit));
+        let mut slots = Vec::new();
+        let walk_again = |cluster: u32| {
+            slots.resize(vocab.key_count(), NONE);
+            let plan = cache.plans[cluster as usize].as_ref().expect("a planned turn has a plan");
+            let Normal { rows, turns, .. } = &plan.normal;
+            Walk::new(sources, cluster, rows.clone(), turns.clone(), &mut slots)
+        };
+        let Taken { shorts, walks, mut market } =
+            Turns::new(market, &cache.rank, walk_again).run(planned, stopped);
+        decision.shorts = shorts;
+        work.short_needs = decision.shorts.len();
+        for walk in walks {
+            let cluster = walk.cluster;
+            let (fits_free, normal) = waiting.remove(&cluster).unwrap_or_else(|| {
+                // It was walked on because a need takes over what others keep: what was kept of it is void.
+                cache.drop_claims(cluster);
+                let plan = cache.plans[cluster as usize].as_ref().expect("a planned turn has a plan");
+                (plan.fits_free.clone(), plan.normal.clone())
+            });
+            let mut credit = walk.credit;
+            credit.shared = true;
+            cache.keep(Fresh { cluster, fits_free, normal, credit }, sources, needs);
+        }
+        probe(Step::Acquire);
+
+        let order = in_demand_order(&decision.shorts, &cache.rank);
+        acquisitions(&mut decision, &order, sources);
+        let due = due_machines(sources, options, now_unix_nanos, &market.taken);
+        cache.preempting = decision.shorts.iter().any(|short| !is_zero(&short.missing));
+        let preempted = if cache.preempting {
+            cache.preempt(&mut decision, &mut market, options)
+        } else {
+            Bits::default()
+        };
+        probe(Step::Preempt);
+
+        drop(market);
+        (cache.sets, cache.prices) = (supply_sets, prices);
+        reclaims(&mut decision, cache, sources, options, &preempted);
+        decision.actions.extend(due.into_iter().map(|machine| Action {
+            kind: ActionKind::Delete,
+            machine: inventory.id(machine).into(),
+            cluster: None,
+            need: None,
+            grace_secs: None,
+        }));
+        decision.work = work;
+        let mut shorts: Vec<Option<Short>> = decision.shorts.into_iter().map(Some).collect();
+        decision.shorts = order.iter().filter_map(|at| shorts[*at as usize].take()).collect();
         let decision = Arc::new(decision);
         cache.last = Some(Last {
             inventory: inventory.revision(),
@@ -219,43 +280,6 @@ impl Cycle<'_> {
         work
     }
 
-    /// Credits what is bound, cluster by cluster: of all clusters whose credit may have changed, or of one of them
-    /// alone. False, and nothing done, if that one cannot be walked without the others.
-    fn credit(&mut self, only: Option<u32>, work: &mut Work, probe: &mut dyn FnMut(Step)) -> bool {
-        let Cycle { vocab, inventory, needs, sets, index, cache, parallelism, .. } = self;
-        let sources = Sources { vocab, inventory, index, classes: &index.classes, sets };
-        let mut walked = cache.walk_changed(only, sources, needs, *parallelism);
-        if only.is_some() && walked.iter().any(|walked| !walked.ended) {
-            return false;
-        }
-        work.clusters_walked = walked.len();
-        probe(Step::Credit);
-
-        let (mut paused, mut places) = (Vec::new(), Vec::new());
-        let mut ended = Vec::with_capacity(walked.len());
-        for Walked { fits_free, walk, ended: done } in walked.drain(..) {
-            if done {
-                ended.push((fits_free, walk.cluster, walk.credit));
-            } else {
-                places.push(fits_free);
-                paused.push(walk);
-            }
-        }
-        work.clusters_sharing = paused.len();
-        let finished = finish_walks(paused, &cache.rank, sources, &mut cache.sets);
-        let finished = finished.into_iter().zip(places);
-        ended.extend(finished.map(|(walk, fits_free)| (fits_free, walk.cluster, walk.credit)));
-        // A machine may have moved between two of these clusters: all old claims go before new ones come.
-        for (_, cluster, _) in &ended {
-            cache.drop_claims(*cluster);
-        }
-        for (fits_free, cluster, credit) in ended {
-            cache.keep(cluster, fits_free, credit, sources, needs);
-        }
-        probe(Step::Domains);
-        true
-    }
-
     /// The last decision, if nothing it depends on has changed.
     fn unchanged(&self) -> Option<Arc<Decision>> {
         let last = self.cache.last.as_ref()?;
@@ -270,7 +294,7 @@ impl Cycle<'_> {
 /// The classes unmet needs could take victims of, and the priority all of those must be below.
 fn wanted_victims(shorts: &[Short], sources: Sources<'_>, sets: &mut SupplySets) -> (Bits, i32) {
     let (mut classes, mut seen, mut below) = (Bits::default(), Bits::default(), i32::MIN);
-    for short in shorts.iter().filter(|short| !is_zero(&short.missing)) {
+    for short in shorts.iter().filter(|short| !is_zero(&short.missing) && !short.demand.need.parked) {
         let number = sets.number(&short.demand, sources.classes, sources.sets);
         below = below.max(short.demand.priority());
         if seen.insert(number) {
@@ -280,22 +304,30 @@ fn wanted_victims(shorts: &[Short], sources: Sources<'_>, sets: &mut SupplySets)
     (classes, below)
 }
 
-/// The places of short needs in precedence order.
+/// The places of short needs in demand order.
+fn in_demand_order(shorts: &[Short], cluster_rank: &[u32]) -> Vec<u32> {
+    let place = |short: &Short| {
+        let (priority, need) = (Reverse(short.demand.priority()), &short.demand.need);
+        (priority, need.first_seen_unix_nanos, cluster_rank[short.cluster as usize], short.row)
+    };
+    let mut order: Vec<_> = (0..).zip(shorts).map(|(at, short)| (place(short), at)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, at)| at).collect()
+}
+
+/// The places of short needs that stand in demand order, in precedence order.
 pub(crate) fn precedence(shorts: &[impl Borrow<Short>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shorts.len()).collect();
     // Stable: among equals demand order decides, and that is how they stand.
-    order.sort_by_key(|at| {
-        let profile = &shorts[*at].borrow().demand.need.profile;
-        Reverse((profile.priority(), profile.interruption(), profile.reclamation()))
-    });
+    order.sort_by_key(|at| shorts[*at].borrow().demand.precedence());
     order
 }
 
 /// Writes down what was acquired: need by need, Bootstrap before Provision, each by id.
-fn acquisitions(decision: &mut Decision, sources: Sources<'_>) {
+fn acquisitions(decision: &mut Decision, order: &[u32], sources: Sources<'_>) {
     use bigfleet_model::machine::MachineState;
     let Decision { shorts, actions, .. } = decision;
-    for short in shorts.iter() {
+    for short in order.iter().map(|at| &shorts[*at as usize]) {
         let mut machines: Vec<(ActionKind, u64, u32)> = short
             .acquired
             .iter()

@@ -150,11 +150,6 @@ impl Fleet {
             .run(probe)
     }
 
-    /// How far a cycle may spread its work.
-    pub(crate) fn parallelism(&self) -> Parallelism {
-        self.parallelism
-    }
-
     /// How many machines are known.
     pub fn machine_count(&self) -> usize {
         self.inventory.len()

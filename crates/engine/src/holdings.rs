@@ -9,30 +9,54 @@ use std::sync::Arc;
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::MachineState;
 
+use crate::bits::Bits;
 use crate::intern::{Map, NONE};
 use crate::inventory::{Inventory, Row};
 use crate::lots::{insert_by_id, remove_by_id};
-use crate::merge::cost_key;
+use crate::keys::cost_key;
 use crate::vocab::Vocabulary;
 
-/// A bound machine in its cluster's list.
+/// A machine in its cluster's lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Held {
     pub(crate) machine: u32,
     pub(crate) kind: u32,
+    /// The need it is stamped for, or [`NONE`].
+    pub(crate) key: u32,
 }
 
-/// What one cluster holds, each list in keep order.
+/// What one cluster holds or is about to: what is bound in keep order, what is being created for it by id.
 #[derive(Clone, Default)]
 pub(crate) struct Supply {
     pub(crate) configured: Vec<Held>,
     pub(crate) configuring: Vec<Held>,
+    pub(crate) creating: Vec<Held>,
 }
 
 impl Supply {
-    fn list_mut(&mut self, state: MachineState) -> &mut Vec<Held> {
-        if state == MachineState::Configured { &mut self.configured } else { &mut self.configuring }
+    /// All machines, in the order needs look at them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
+        self.configured.iter().chain(&self.configuring).chain(&self.creating)
     }
+
+    fn list_mut(&mut self, state: MachineState) -> &mut Vec<Held> {
+        match state {
+            MachineState::Configured => &mut self.configured,
+            MachineState::Configuring => &mut self.configuring,
+            _ => &mut self.creating,
+        }
+    }
+}
+
+/// The cluster whose supply a machine is part of: the one it is bound to, or is being created for.
+fn holder(row: &Row, vocab: &Vocabulary) -> Option<(u32, MachineState)> {
+    let state = row.state?;
+    let cluster = match state {
+        MachineState::Configured | MachineState::Configuring => row.cluster,
+        MachineState::Creating if row.key != NONE => vocab.cluster_of_key(row.key),
+        _ => NONE,
+    };
+    (cluster != NONE).then_some((cluster, state))
 }
 
 /// Which of the two released capacity types a due list is for.
@@ -44,7 +68,6 @@ pub(crate) struct Holdings {
     supply: Vec<Arc<Supply>>,
     /// By cluster, when anything creditable to it last changed; apart, because a cycle looks at all of them.
     versions: Vec<u64>,
-    creating: Arc<Map<u32, Vec<u32>>>,
     draining: Arc<Map<u32, Vec<u32>>>,
     /// Idle machines by idle stamp, per released capacity type.
     due: Arc<[BTreeSet<(i64, u32)>; 2]>,
@@ -58,29 +81,17 @@ impl Holdings {
         let mut supply: Vec<Supply> = Vec::new();
         supply.resize_with(vocab.cluster_count(), Supply::default);
         self.versions = vec![self.version; vocab.cluster_count()];
-        let (mut creating, mut draining): (Map<_, Vec<u32>>, Map<_, Vec<u32>>) = Default::default();
+        let mut draining: Map<_, Vec<u32>> = Map::default();
         let mut due = [Vec::new(), Vec::new()];
         for machine in inventory.in_id_order().iter().copied() {
             let row = inventory.row(machine);
-            let held = Held { machine, kind: row.kind };
-            match row.state {
-                Some(MachineState::Configured) if row.cluster != NONE => {
-                    supply[row.cluster as usize].configured.push(held);
-                }
-                Some(MachineState::Configuring) if row.cluster != NONE => {
-                    supply[row.cluster as usize].configuring.push(held);
-                }
-                Some(MachineState::Creating) if row.key != NONE => {
-                    creating.entry(row.key).or_default().push(machine);
-                }
-                Some(MachineState::Draining) if row.draining_for != NONE => {
-                    draining.entry(row.draining_for).or_default().push(machine);
-                }
-                _ => {
-                    if let Some(list) = due_list(row) {
-                        due[list].push((row.idle_since, machine));
-                    }
-                }
+            if let Some((cluster, state)) = holder(row, vocab) {
+                let held = Held { machine, kind: row.kind, key: row.key };
+                supply[cluster as usize].list_mut(state).push(held);
+            } else if row.state == Some(MachineState::Draining) && row.draining_for != NONE {
+                draining.entry(row.draining_for).or_default().push(machine);
+            } else if let Some(list) = due_list(row) {
+                due[list].push((row.idle_since, machine));
             }
         }
         let mut scratch = Vec::new();
@@ -89,7 +100,6 @@ impl Holdings {
             sort_by_keep_order(&mut cluster.configuring, inventory, &mut scratch);
         }
         self.supply = supply.into_iter().map(Arc::new).collect();
-        self.creating = Arc::new(creating);
         self.draining = Arc::new(draining);
         self.due = Arc::new(due.map(BTreeSet::from_iter));
     }
@@ -102,68 +112,49 @@ impl Holdings {
         }
         self.version += 1;
         // All changed machines leave before any comes back: a place in keep order is found by looking at
-        // rows, and a row that is already new would not stand where its old self was put.
+        // rows, and a row that is already new would not stand where its old self was put. They leave a cluster
+        // in one pass over it, however many they are.
+        let (mut leaving, mut left) = (Bits::default(), Bits::default());
         for (machine, old) in changes {
-            self.drop_machine(*machine, old, inventory, vocab);
+            if let Some((cluster, _)) = holder(old, vocab) {
+                leaving.insert(*machine);
+                left.insert(cluster);
+            } else if old.state == Some(MachineState::Draining) && old.draining_for != NONE {
+                self.versions[vocab.cluster_of_key(old.draining_for) as usize] = self.version;
+                unlist(Arc::make_mut(&mut self.draining), old.draining_for, *machine, inventory);
+            } else if let Some(list) = due_list(old) {
+                Arc::make_mut(&mut self.due)[list].remove(&(old.idle_since, *machine));
+            }
+        }
+        for cluster in left.iter() {
+            self.versions[cluster as usize] = self.version;
+            let supply = Arc::make_mut(&mut self.supply[cluster as usize]);
+            for list in [&mut supply.configured, &mut supply.configuring, &mut supply.creating] {
+                list.retain(|held| !leaving.contains(held.machine));
+            }
         }
         for (machine, _) in changes {
             self.add_machine(*machine, inventory.row(*machine), inventory, vocab);
         }
     }
 
-    fn drop_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
-        match row.state {
-            Some(state @ (MachineState::Configured | MachineState::Configuring)) if row.cluster != NONE => {
-                let list = self.touch(row.cluster).list_mut(state);
-                let at = list.iter().position(|held| held.machine == machine);
-                list.remove(at.expect("a held machine is in its cluster's list"));
-            }
-            Some(MachineState::Creating) if row.key != NONE => {
-                unlist(Arc::make_mut(&mut self.creating), row.key, machine, inventory);
-                self.touch(vocab.cluster_of_key(row.key));
-            }
-            Some(MachineState::Draining) if row.draining_for != NONE => {
-                unlist(Arc::make_mut(&mut self.draining), row.draining_for, machine, inventory);
-            }
-            _ => {
-                if let Some(list) = due_list(row) {
-                    Arc::make_mut(&mut self.due)[list].remove(&(row.idle_since, machine));
-                }
-            }
-        }
-    }
-
     fn add_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
-        match row.state {
-            Some(state @ (MachineState::Configured | MachineState::Configuring)) if row.cluster != NONE => {
-                let list = self.touch(row.cluster).list_mut(state);
-                let at = list.partition_point(|held| inventory.row(held.machine).cmp_keep(row).is_lt());
-                list.insert(at, Held { machine, kind: row.kind });
-            }
-            Some(MachineState::Creating) if row.key != NONE => {
-                insert_by_id(
-                    Arc::make_mut(&mut self.creating).entry(row.key).or_default(),
-                    machine,
-                    inventory,
-                );
-                self.touch(vocab.cluster_of_key(row.key));
-            }
-            Some(MachineState::Draining) if row.draining_for != NONE => {
-                let list = Arc::make_mut(&mut self.draining).entry(row.draining_for).or_default();
-                insert_by_id(list, machine, inventory);
-            }
-            _ => {
-                if let Some(list) = due_list(row) {
-                    Arc::make_mut(&mut self.due)[list].insert((row.idle_since, machine));
-                }
-            }
+        if let Some((cluster, state)) = holder(row, vocab) {
+            self.versions[cluster as usize] = self.version;
+            let list = Arc::make_mut(&mut self.supply[cluster as usize]).list_mut(state);
+            let by_id = state == MachineState::Creating;
+            let at = list.partition_point(|held| {
+                let other = inventory.row(held.machine);
+                if by_id { other.order < row.order } else { other.cmp_keep(row).is_lt() }
+            });
+            list.insert(at, Held { machine, kind: row.kind, key: row.key });
+        } else if row.state == Some(MachineState::Draining) && row.draining_for != NONE {
+            self.versions[vocab.cluster_of_key(row.draining_for) as usize] = self.version;
+            let list = Arc::make_mut(&mut self.draining).entry(row.draining_for).or_default();
+            insert_by_id(list, machine, inventory);
+        } else if let Some(list) = due_list(row) {
+            Arc::make_mut(&mut self.due)[list].insert((row.idle_since, machine));
         }
-    }
-
-    /// A cluster's supply, about to change.
-    fn touch(&mut self, cluster: u32) -> &mut Supply {
-        self.versions[cluster as usize] = self.version;
-        Arc::make_mut(&mut self.supply[cluster as usize])
     }
 
     /// Grows whenever anything creditable to a cluster changes.
@@ -176,14 +167,14 @@ impl Holdings {
         &self.supply[cluster as usize]
     }
 
-    /// Our own machines being created under an identity, by id.
-    pub(crate) fn creating(&self, key: u32) -> &[u32] {
-        self.creating.get(&key).map_or(&[], Vec::as_slice)
-    }
-
     /// The machines draining on behalf of an identity, by id.
     pub(crate) fn draining(&self, key: u32) -> &[u32] {
         self.draining.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether any machine drains on behalf of anybody.
+    pub(crate) fn is_any_draining(&self) -> bool {
+        !self.draining.is_empty()
     }
 
     /// Idle machines of a released capacity type by idle stamp.
@@ -193,7 +184,11 @@ impl Holdings {
 
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let held = |s: &Arc<Supply>| (s.configured.capacity() + s.configuring.capacity()) * 8 + 96;
+        let held = |s: &Arc<Supply>| {
+            (s.configured.capacity() + s.configuring.capacity() + s.creating.capacity()) * size_of::<Held>()
+                + size_of::<Supply>()
+                + 24
+        };
         let due: usize = self.due.iter().map(|set| set.len() * 20).sum();
         self.supply.iter().map(held).sum::<usize>() + due
     }
@@ -211,7 +206,7 @@ fn sort_by_keep_order(list: &mut Vec<Held>, inventory: &Inventory, scratch: &mut
     scratch.clear();
     scratch.extend((0..).zip(&*list).map(|(place, held)| {
         let row = inventory.row(held.machine);
-        (cost_key(row.price, false), !cost_key(row.reclamation_usd, false), place)
+        (cost_key(row.price), !cost_key(row.reclamation_usd), place)
     }));
     if !scratch.is_sorted() {
         scratch.sort_unstable();

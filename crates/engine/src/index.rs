@@ -39,21 +39,29 @@ pub(crate) struct Index {
     built: bool,
 }
 
-/// Marks a rank of free machines as Speculative.
-const SPECULATIVE: u32 = 1;
+/// What a free machine asks for, as far as it is the machine's own: its terms, whether it still has to be bought, and
+/// whether it is rented by the hour although it stands idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FreeTerms {
+    pub(crate) terms: u32,
+    pub(crate) speculative: bool,
+    pub(crate) idle_elastic: bool,
+}
 
-/// The rank of a free machine: its terms, and whether it still has to be bought.
+/// The rank of a free machine: its [`FreeTerms`] as one number.
 pub(crate) fn free_rank(row: &Row) -> u32 {
-    row.terms << 1 | u32::from(is_speculative(row))
+    let speculative = is_speculative(row);
+    let idle_elastic = !speculative && row.capacity.is_elastic();
+    row.terms << 2 | u32::from(idle_elastic) << 1 | u32::from(speculative)
 }
 
 fn is_speculative(row: &Row) -> bool {
     row.state == Some(MachineState::Speculative)
 }
 
-/// Splits a free rank into terms and whether the machines are Speculative.
-pub(crate) fn split_free_rank(rank: u32) -> (u32, bool) {
-    (rank >> 1, rank & SPECULATIVE == SPECULATIVE)
+/// What a free rank stands for.
+pub(crate) fn split_free_rank(rank: u32) -> FreeTerms {
+    FreeTerms { terms: rank >> 2, speculative: rank & 1 == 1, idle_elastic: rank >> 1 & 1 == 1 }
 }
 
 fn is_free(row: &Row) -> bool {
@@ -217,9 +225,9 @@ impl Index {
         self.free_classes.iter().any(|classes| classes.contains(class))
     }
 
-    /// The classes of which there are Idle machines, or Speculative ones.
-    pub(crate) fn free_classes(&self, speculative: bool) -> &Bits {
-        &self.free_classes[usize::from(speculative)]
+    /// The classes of some that have free machines, each once.
+    pub(crate) fn free_among<'a>(&'a self, classes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        classes.iter().copied().filter(|class| self.is_any_free(*class))
     }
 
     /// How many live machines there are of each class, free or not, as of the last cycle.

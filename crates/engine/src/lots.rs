@@ -136,12 +136,6 @@ impl Lots {
         self.of_class(class).iter().flat_map(|lot| of_lot.get(*lot as usize).into_iter().flatten()).copied()
     }
 
-    /// The class of a cell's machines.
-    #[inline]
-    pub(crate) fn class_of(&self, cell: &Cell) -> u32 {
-        self.lots[cell.lot as usize].class
-    }
-
     /// Adds a machine at its place in the id order.
     pub(crate) fn insert(&mut self, machine: u32, place: Place, classes: &Classes, inventory: &Inventory) {
         let lot = self.lot(place.class, place.rank);

@@ -33,6 +33,8 @@ pub struct Demand {
     pub(crate) spread: Option<(Sym, u64)>,
     /// For a gang: what it becomes when it fits one machine.
     pub(crate) gang: Option<Gang>,
+    /// For a folded need: the identities of its gangs, whose machines are its own as well.
+    pub(crate) members: Box<[u32]>,
 }
 
 /// What a gang becomes when it fits one machine.
@@ -54,6 +56,20 @@ impl Demand {
     /// The priority.
     pub fn priority(&self) -> i32 {
         self.need.profile.priority()
+    }
+
+    /// Where precedence order begins: smaller goes first. Among equals demand order decides.
+    pub(crate) fn precedence(&self) -> u64 {
+        let profile = &self.need.profile;
+        let upwards = u64::from(profile.priority().cast_unsigned() ^ 1 << 31) << 16
+            | (profile.interruption().ordinal() as u64) << 8
+            | profile.reclamation().ordinal() as u64;
+        !upwards
+    }
+
+    /// The identities whose machines are the need's own.
+    pub(crate) fn own_keys(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(self.key).chain(self.members.iter().copied())
     }
 
     /// Demand order within one cluster.
@@ -128,6 +144,8 @@ pub(crate) struct ClusterDemand {
     by_key: Vec<Arc<Demand>>,
     /// In demand order.
     pub(crate) rows: Arc<[Arc<Demand>]>,
+    /// The rows in precedence order.
+    pub(crate) turns: Arc<[u32]>,
     /// The places of the gangs' shapes in the fold memory, in demand order.
     pub(crate) folds: Vec<u32>,
 }
@@ -222,9 +240,17 @@ impl Translator<'_> {
             spread,
             gang,
             folded: false,
+            members: Box::default(),
             need,
         }
     }
+}
+
+/// The places of rows that stand in demand order, in precedence order.
+pub(crate) fn turns_of(rows: &[Arc<Demand>]) -> Arc<[u32]> {
+    let mut turns: Vec<(u64, u32)> = (0..).zip(rows).map(|(place, row)| (row.precedence(), place)).collect();
+    turns.sort_unstable();
+    turns.into_iter().map(|(_, place)| place).collect()
 }
 
 fn identity(need: &Need) -> (&str, &str) {
@@ -236,7 +262,8 @@ impl ClusterDemand {
         let mut rows = by_key.clone();
         rows.sort_by(|a, b| a.cmp_in_cluster(b));
         let folds = rows.iter().filter_map(|row| row.gang.as_ref()).map(|gang| gang.fold).collect();
-        Self { by_key, rows: rows.into(), folds }
+        let turns = turns_of(&rows);
+        Self { by_key, rows: rows.into(), turns, folds }
     }
 
     /// The row of an identity.

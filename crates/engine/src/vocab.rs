@@ -218,6 +218,16 @@ impl Vocabulary {
         intern_tuple(&mut self.worths, &[worth.priority.cast_unsigned(), a, b, c, d])
     }
 
+    /// How many terms are known.
+    pub(crate) fn terms_count(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// How many identities are known.
+    pub(crate) fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
     pub(crate) fn worth_count(&self) -> u32 {
         self.worths.len() as u32
     }

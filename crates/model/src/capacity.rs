@@ -37,6 +37,11 @@ impl CapacityType {
         self as i32
     }
 
+    /// Whether it is rented by the hour and may be given back. Everything else is *fixed*: paid for anyway.
+    pub fn is_elastic(self) -> bool {
+        matches!(self, Self::OnDemand | Self::Spot)
+    }
+
     /// The name people see and files use.
     pub fn name(self) -> &'static str {
         match self {

@@ -26,6 +26,24 @@ pub fn effective_cost(price_usd_per_hour: f64, interruption_probability: f64, pe
     price_usd_per_hour + risk
 }
 
+/// What a free machine asks an hour of a need with this penalty: its effective cost, and half of that for a rented
+/// machine that is already there (`idle_and_elastic`), because using it saves the wait, not the bill.
+///
+/// ```
+/// use bigfleet_model::{cost::asking_price, penalty::PenaltyBucket};
+/// assert_eq!(asking_price(0.50, 0.0, PenaltyBucket::ZERO, false), 0.50);
+/// assert_eq!(asking_price(0.50, 0.0, PenaltyBucket::ZERO, true), 0.25);
+/// ```
+pub fn asking_price(
+    price_usd_per_hour: f64,
+    interruption_probability: f64,
+    penalty: PenaltyBucket,
+    idle_and_elastic: bool,
+) -> f64 {
+    let cost = effective_cost(price_usd_per_hour, interruption_probability, penalty);
+    if idle_and_elastic { cost / 2.0 } else { cost }
+}
+
 /// How much each part of the victim score weighs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VictimWeights {

@@ -8,17 +8,20 @@ use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::fleet::Parallelism;
-use crate::intern::NONE;
+use crate::intern::{Map, NONE};
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
 use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
-use super::credit::{Credit, Sources, Walk};
-use super::fold::{FoldMemory, normalise};
-use super::preempt::{Claimants, Preempt};
-use super::sets::SupplySets;
 use super::{Decision, Short, wanted_victims};
+use super::bargain::PriceKeys;
+use super::fold::{FoldMemory, Normal, normalise};
+use super::market::Market;
+use super::preempt::{Claimants, Preempt, Rules};
+use super::sets::SupplySets;
+use super::turns::Stopped;
+use super::walk::{Credit, Mode, Sources, Walk};
 
 /// A cluster's credit and what it was computed from.
 #[derive(Clone)]
@@ -28,6 +31,7 @@ pub(super) struct Plan {
     pub(super) generation: u64,
     /// For each gang, whether a free machine could hold it, and the revision of the fold memory that said so.
     pub(super) fits_free: Vec<bool>,
+    pub(super) normal: Normal,
     pub(super) folds: u64,
     pub(super) credit: Arc<Credit>,
     /// What every cycle asks every credit, answered without looking there.
@@ -56,6 +60,7 @@ pub(crate) struct Cache {
     pub(super) plans: Vec<Option<Plan>>,
     pub(super) folds: FoldMemory,
     pub(super) sets: SupplySets,
+    pub(super) prices: Map<usize, PriceKeys>,
     pub(super) claimants: Claimants,
     /// Whether the last cycle looked for victims.
     pub(super) preempting: bool,
@@ -65,11 +70,19 @@ pub(crate) struct Cache {
     pub(super) last: Option<Last>,
 }
 
-/// A walk that ended or paused, with what it was computed from.
+/// A walk that ended or stopped, with what it was computed from.
 pub(super) struct Walked<'a> {
     pub(super) fits_free: Vec<bool>,
-    pub(super) walk: Walk<'a>,
-    pub(super) ended: bool,
+    pub(super) normal: Normal,
+    pub(super) stopped: Stopped<'a>,
+}
+
+/// What a walk came to, with what it was computed from.
+pub(super) struct Fresh {
+    pub(super) cluster: u32,
+    pub(super) fits_free: Vec<bool>,
+    pub(super) normal: Normal,
+    pub(super) credit: Credit,
 }
 
 impl Cache {
@@ -136,25 +149,18 @@ impl Cache {
         }
     }
 
-    /// Walks every cluster whose credit may have changed, or one of them alone.
+    /// Walks every cluster whose credit may have changed, as far as it goes by itself.
     pub(super) fn walk_changed<'a>(
         &self,
-        only: Option<u32>,
         sources: Sources<'a>,
         needs: &NeedsTable,
         parallelism: Parallelism,
     ) -> Vec<Walked<'a>> {
-        let silent = Arc::new(ClusterDemand::default());
-        let demand_of = |cluster: u32| needs.cluster(cluster).unwrap_or(&silent);
-        let all = 0..self.plans.len() as u32;
-        let asked = only.map_or(all, |cluster| cluster..cluster + 1);
-        let changed: Vec<u32> = asked.filter(|c| self.is_stale(*c, needs, sources)).collect();
+        let clusters = 0..self.plans.len() as u32;
+        let changed: Vec<u32> = clusters.filter(|c| self.is_stale(*c, needs, sources)).collect();
         let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
-            let mut places = vec![NONE; sources.classes.len()];
-            clusters
-                .iter()
-                .map(|cluster| self.walk(*cluster, demand_of(*cluster), sources, &mut places))
-                .collect()
+            let mut slots = vec![NONE; sources.vocab.key_count()];
+            clusters.iter().map(|cluster| self.walk(*cluster, sources, needs, &mut slots)).collect()
         };
         let Parallelism { threads, from_clusters } = parallelism;
         if threads < 2 || changed.len() < from_clusters.max(2) {
@@ -173,7 +179,7 @@ impl Cache {
         walked
     }
 
-    pub(super) fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
+    fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
         let Some(plan) = &self.plans[cluster as usize] else { return true };
         let index = sources.index;
         plan.demand != needs.version(cluster)
@@ -186,22 +192,76 @@ impl Cache {
                     .is_some_and(|demand| !self.fits_free(demand).eq(plan.fits_free.iter().copied()))
     }
 
-    pub(super) fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
+    fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
         demand.folds.iter().map(|fold| self.folds.fits_free(*fold))
     }
 
-    pub(super) fn walk<'a>(
+    fn walk<'a>(
         &self,
         cluster: u32,
-        demand: &ClusterDemand,
         sources: Sources<'a>,
-        places: &mut [u32],
+        needs: &NeedsTable,
+        slots: &mut [u32],
     ) -> Walked<'a> {
-        let supply = sources.index.holdings.supply(cluster);
-        let rows = normalise(demand, &self.folds, supply, sources.classes, sources.sets);
-        let mut walk = Walk::new(sources, cluster, rows, places);
-        let ended = walk.advance();
-        Walked { fits_free: self.fits_free(demand).collect(), walk, ended }
+        let silent = Arc::new(ClusterDemand::default());
+        let demand = needs.cluster(cluster).unwrap_or(&silent);
+        let plan = self.plans[cluster as usize].as_ref();
+        let same_rows = |plan: &&Plan| plan.demand == needs.version(cluster);
+        let before = plan.filter(same_rows).map(|plan| &plan.normal);
+        let normal = normalise(demand, &self.folds, sources, cluster, before, slots);
+        let (rows, turns) = (normal.rows.clone(), normal.turns.clone());
+        let mut walk = Walk::new(sources, cluster, rows, turns, slots);
+        let stop = walk.advance(Mode::Ahead);
+        Walked { fits_free: self.fits_free(demand).collect(), normal, stopped: Stopped { walk, stop } }
+    }
+
+    /// The credits of clusters that have short needs, of those asked for.
+    pub(super) fn planned(&self, asked: impl Fn(u32) -> bool) -> Vec<(u32, Arc<Credit>)> {
+        let clusters = (0..).zip(&self.plans).filter(|(cluster, _)| asked(*cluster));
+        let short = clusters.filter_map(|(cluster, plan)| Some((cluster, plan.as_ref()?)));
+        short.filter(|(_, plan)| plan.has_short).map(|(c, plan)| (c, plan.credit.clone())).collect()
+    }
+
+    /// Runs phase 2 over what phase 1 left missing, in precedence order. Returns the preempted machines.
+    pub(super) fn preempt<'a>(
+        &mut self,
+        decision: &mut Decision,
+        market: &mut Market<'a>,
+        options: &Options,
+    ) -> Bits {
+        let sources = market.sources;
+        let Sources { vocab, inventory, index, .. } = sources;
+        let (some_bound, some_claimants);
+        let (bound, claimants) = if let Some(bound) = &index.bound {
+            self.follow_claims(inventory.bound());
+            (&**bound, &self.claimants)
+        } else {
+            let (classes, below) = wanted_victims(&decision.shorts, sources, market.sets);
+            some_bound = index.bound_among(inventory, vocab, &classes, below);
+            some_claimants = self.claimants(inventory.bound()).into_owned();
+            (&some_bound, &some_claimants)
+        };
+        let clusters = 0..vocab.cluster_count() as u32;
+        let ready: Vec<bool> =
+            clusters.map(|cluster| options.ready.contains(vocab.cluster_name(cluster))).collect();
+        let rules = Rules { options, claimants, ready: &ready };
+        let mut preempt = Preempt::new(bound, market, rules);
+        for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
+            let credit =
+                &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
+            preempt.serve(short, credit.claims_of(short.row as usize));
+            decision.actions.extend(short.victims.iter().map(|victim| {
+                let loser = vocab.cluster_name(inventory.row(victim.machine).cluster);
+                Action {
+                    kind: ActionKind::Preempt,
+                    machine: inventory.id(victim.machine).into(),
+                    cluster: Some(loser.into()),
+                    need: Some(short.demand.clone()),
+                    grace_secs: Some(victim.grace_secs),
+                }
+            }));
+        }
+        preempt.taken
     }
 
     /// Forgets who claimed what in a cluster that was walked again.
@@ -211,15 +271,10 @@ impl Cache {
         }
     }
 
-    /// Keeps a cluster's new credit.
-    pub(super) fn keep(
-        &mut self,
-        cluster: u32,
-        fits_free: Vec<bool>,
-        credit: Credit,
-        sources: Sources<'_>,
-        needs: &NeedsTable,
-    ) {
+    /// Keeps what a cluster's walk came to. It is valid for as long as nothing it was computed from changes, unless
+    /// other clusters had a part in it.
+    pub(super) fn keep(&mut self, fresh: Fresh, sources: Sources<'_>, needs: &NeedsTable) {
+        let Fresh { cluster, fits_free, normal, credit } = fresh;
         if self.claimants.is_active() {
             self.claimants.enter(&credit);
         }
@@ -228,76 +283,12 @@ impl Cache {
             supply: sources.index.holdings.version(cluster),
             generation: sources.index.generation,
             fits_free,
+            normal,
             folds: self.folds.revision,
             shared: credit.shared,
             has_short: !credit.short.is_empty(),
             has_excess: !credit.excess.is_empty(),
             credit: Arc::new(credit),
         });
-    }
-
-    /// The needs credit left short, in demand order.
-    pub(super) fn shorts(&self) -> Vec<Short> {
-        let mut shorts = Vec::new();
-        for cluster in &self.by_name {
-            let plan = self.plans[*cluster as usize].as_ref();
-            let Some(plan) = plan.filter(|plan| plan.has_short) else { continue };
-            let credit = &plan.credit;
-            shorts.extend(credit.short.iter().map(|(row, missing)| Short {
-                cluster: *cluster,
-                row: *row,
-                demand: credit.rows[*row as usize].clone(),
-                domain: credit.domain_of(*row),
-                missing: missing.clone(),
-                acquired: Vec::new(),
-                in_flight: Vec::new(),
-                victims: Vec::new(),
-                unresolved: None,
-            }));
-        }
-        // Stable: within a cluster needs already stand in demand order.
-        shorts
-            .sort_by_key(|short| (Reverse(short.demand.priority()), short.demand.need.first_seen_unix_nanos));
-        shorts
-    }
-
-    /// Runs phase 2 over what phase 1 left missing. Returns the preempted machines.
-    pub(super) fn preempt(
-        &mut self,
-        decision: &mut Decision,
-        sources: Sources<'_>,
-        options: &Options,
-    ) -> Bits {
-        let (some_bound, some_claimants);
-        let (bound, claimants) = if let Some(bound) = &sources.index.bound {
-            self.follow_claims(sources.inventory.bound());
-            (&**bound, &self.claimants)
-        } else {
-            let (classes, below) = wanted_victims(&decision.shorts, sources, &mut self.sets);
-            some_bound = sources.index.bound_among(sources.inventory, sources.vocab, &classes, below);
-            some_claimants = self.claimants(sources.inventory.bound()).into_owned();
-            (&some_bound, &some_claimants)
-        };
-        let mut preempt = Preempt::new(sources, bound, &mut self.sets, options, claimants);
-        // Shorts stand in demand order, which begins with the priority: the order of phase 2.
-        for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
-            let credit =
-                &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
-            preempt.serve(short, credit.claims_of(short.row as usize));
-        }
-        let taken = preempt.taken;
-        for short in &decision.shorts {
-            decision.actions.extend(short.victims.iter().map(|victim| {
-                let loser = sources.vocab.cluster_name(sources.inventory.row(victim.machine).cluster);
-                Action {
-                    kind: ActionKind::Preempt,
-                    machine: sources.inventory.id(victim.machine).into(),
-                    cluster: Some(loser.into()),
-                    need: Some(short.demand.clone()),
-                    grace_secs: Some(victim.grace_secs),
-                }
-            }));
-        }
-        taken
     }
 }

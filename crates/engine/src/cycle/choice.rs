@@ -1,22 +1,37 @@
 //! Choosing one domain for a gang.
 //!
-//! A gang is served in one domain or not at all, and the domain is chosen once a cycle, for credit and
-//! acquisition alike. The order of the rules makes a gang stay where it is served: a fresh domain that
-//! merely looks better never moves it.
+//! A gang is served in one domain or not at all, and the domain is chosen once a cycle, at the gang's turn. Its own
+//! machines weigh most, so a gang stays where it is served: a domain that merely looks better, or cheaper, never
+//! moves it. Between domains that have as much of the gang, the one wins where completing it adds least to the bill.
 
 use std::cmp::Ordering;
 
 use bigfleet_model::resource::MAX_AMOUNT;
 use smallvec::SmallVec;
 
-use crate::holdings::Held;
+use crate::classes::Classes;
+use crate::intern::NONE;
 use crate::needs::Demand;
-use crate::vocab::Dim;
+use crate::vocab::{Amounts, Dim};
 
-use super::credit::Chosen;
+use super::walk::Sources;
+
+/// The domain a gang was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// Which domain, as numbered by the classes.
+    pub(crate) value: u32,
+    /// Whether everything the gang may count on in that domain covers it.
+    pub(crate) covers: bool,
+}
 
 /// Totals of the demanded dimensions, in the order of the demand.
 pub(crate) type Totals = SmallVec<[u64; 4]>;
+
+/// Nothing yet, in every demanded dimension.
+fn nothing(demand: &Demand) -> Totals {
+    Totals::from_elem(0, demand.aggregate.len())
+}
 
 /// Adds a whole machine to totals, saturating.
 pub(crate) fn add(totals: &mut Totals, demanded: &[(Dim, u64)], provides: &[u64]) {
@@ -25,181 +40,327 @@ pub(crate) fn add(totals: &mut Totals, demanded: &[(Dim, u64)], provides: &[u64]
     }
 }
 
+fn add_totals(totals: &mut Totals, more: &[u64]) {
+    totals.iter_mut().zip(more).for_each(|(total, more)| *total = total.saturating_add(*more).min(MAX_AMOUNT));
+}
+
 /// Whether totals reach the demand in every dimension.
 pub(crate) fn reaches(totals: &[u64], demanded: &[(Dim, u64)]) -> bool {
     totals.iter().zip(demanded).all(|(total, (_, amount))| total >= amount)
 }
 
+/// What totals leave missing of a demand.
+fn left(totals: &[u64], demanded: &[(Dim, u64)]) -> Amounts {
+    totals.iter().zip(demanded).map(|(total, (dim, amount))| (*dim, amount.saturating_sub(*total))).collect()
+}
+
 /// The sum of the shares of the demand that totals reach, each counted as at most 1 when `capped`.
-pub(crate) fn score(totals: &[u64], demanded: &[(Dim, u64)], capped: bool) -> f64 {
+fn score(totals: &[u64], demanded: &[(Dim, u64)], capped: bool) -> f64 {
     let shares = totals.iter().zip(demanded).map(|(total, (_, amount))| *total as f64 / *amount as f64);
     shares.fold(0.0, |sum, share| sum + if capped { share.min(1.0) } else { share })
 }
 
-/// A creditable machine of a gang.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    /// Where it stands in its cluster's lists; `None` for one being created.
-    pub(crate) position: Option<u32>,
-    pub(crate) held: Held,
-    own: bool,
+/// What a gang's own machines come to in each domain, given the kinds of those that count.
+fn homes(
+    demand: &Demand,
+    classes: &Classes,
+    own_kinds: impl Iterator<Item = u32>,
+) -> SmallVec<[(u32, Totals); 4]> {
+    let domain = classes.domain(demand.same.expect("only gangs have a home"));
+    let mut homes: SmallVec<[(u32, Totals); 4]> = SmallVec::new();
+    for kind in own_kinds {
+        let value = classes.domain_of_kind(domain, kind);
+        let at = homes.iter().position(|(known, _)| *known == value).unwrap_or_else(|| {
+            homes.push((value, nothing(demand)));
+            homes.len() - 1
+        });
+        add(&mut homes[at].1, &demand.aggregate, classes.provides_kind(kind));
+    }
+    homes
 }
 
-/// The creditable machines of a gang in one domain.
+/// Whether a gang is at home: its own machines in one domain cover it.
+pub(crate) fn is_at_home(demand: &Demand, classes: &Classes, own_kinds: impl Iterator<Item = u32>) -> bool {
+    homes(demand, classes, own_kinds).iter().any(|(_, own)| reaches(own, &demand.aggregate))
+}
+
+/// The domain a gang's own machines cover: then nothing else matters, because no domain has more of the gang. Of several
+/// the smaller value wins, because a domain that credit alone covers shows nothing but its value. `None` if its
+/// own machines do not settle it.
+pub(crate) fn home_of(
+    demand: &Demand,
+    sources: Sources<'_>,
+    own_kinds: impl Iterator<Item = u32>,
+) -> Option<Chosen> {
+    let classes = sources.classes;
+    let homes = homes(demand, classes, own_kinds);
+    if demand.aggregate.is_empty() || !homes.iter().any(|(_, own)| reaches(own, &demand.aggregate)) {
+        return None;
+    }
+    let domain = classes.domain(demand.same.expect("only gangs have a home"));
+    let full = demand.aggregate.len() as f64;
+    let mut best: Option<u32> = None;
+    for (value, own) in &homes {
+        if reaches(own, &demand.aggregate) {
+            let text = |value: u32| sources.vocab.text(classes.domain_value(domain, value));
+            best = Some(best.filter(|best| text(*best) < text(*value)).unwrap_or(*value));
+        } else if score(own, &demand.aggregate, true) >= full {
+            // So close to full that the score cannot tell: let the whole contest decide.
+            return None;
+        }
+    }
+    best.map(|value| Chosen { value, covers: true })
+}
+
+/// What a gang's cluster has for it in one domain.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
-    pub(crate) value: u32,
-    members: Vec<Member>,
-    demanded: SmallVec<[(Dim, u64); 4]>,
-    /// Everything creditable.
-    pub(crate) creditable: Totals,
-    /// What of it was bound or is being created for this very gang.
+struct Tally {
+    value: u32,
     own: Totals,
+    /// Own machines and what no need keeps.
+    creditable: Totals,
+    machines: usize,
+    /// What needs after it keep.
+    others: Totals,
+    others_machines: usize,
+    /// What drains on its behalf.
+    draining: Totals,
+    draining_machines: usize,
 }
 
-impl Tally {
-    pub(crate) fn new(value: u32, demand: &Demand) -> Self {
-        let zero = Totals::from_elem(0, demand.aggregate.len());
-        let demanded = SmallVec::from_slice(&demand.aggregate);
-        Self { value, members: Vec::new(), demanded, creditable: zero.clone(), own: zero }
+/// What a gang's cluster has for it, by domain.
+pub(crate) struct Tallies {
+    pub(crate) domain: usize,
+    demanded: SmallVec<[(Dim, u64); 4]>,
+    tallies: Vec<Tally>,
+}
+
+impl Tallies {
+    pub(crate) fn new(demand: &Demand, domain: usize) -> Self {
+        Self { domain, demanded: SmallVec::from_slice(&demand.aggregate), tallies: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, position: Option<u32>, held: Held, own: bool, provides: &[u64]) {
-        self.members.push(Member { position, held, own });
-        add(&mut self.creditable, &self.demanded, provides);
-        if own {
-            add(&mut self.own, &self.demanded, provides);
+    /// The tally of a domain, made when first met, and what machines of a kind provide.
+    fn at(&mut self, value: u32) -> &mut Tally {
+        let at = self.tallies.iter().position(|tally| tally.value == value).unwrap_or_else(|| {
+            let zero = Totals::from_elem(0, self.demanded.len());
+            self.tallies.push(Tally {
+                value,
+                own: zero.clone(),
+                creditable: zero.clone(),
+                machines: 0,
+                others: zero.clone(),
+                others_machines: 0,
+                draining: zero,
+                draining_machines: 0,
+            });
+            self.tallies.len() - 1
+        });
+        &mut self.tallies[at]
+    }
+
+    fn add(
+        &mut self,
+        classes: &Classes,
+        kind: u32,
+        enter: impl FnOnce(&mut Tally, &[(Dim, u64)], &[u64]),
+    ) {
+        let value = classes.domain_of_kind(self.domain, kind);
+        if value != NONE {
+            let demanded = self.demanded.clone();
+            enter(self.at(value), &demanded, classes.provides_kind(kind));
         }
     }
 
-    /// How many machines it counts.
-    pub(crate) fn len(&self) -> usize {
-        self.members.len()
+    /// Counts one of the gang's own machines.
+    pub(crate) fn own(&mut self, classes: &Classes, kind: u32) {
+        self.add(classes, kind, |tally, demanded, provides| {
+            add(&mut tally.own, demanded, provides);
+            add(&mut tally.creditable, demanded, provides);
+            tally.machines += 1;
+        });
     }
 
-    /// The machines, own ones first, each half in the order they were added.
-    pub(crate) fn own_first(&self) -> impl Iterator<Item = &Member> {
-        let (own, other) = (self.members.iter().filter(|m| m.own), self.members.iter().filter(|m| !m.own));
-        own.chain(other)
+    /// Counts a machine no need keeps.
+    pub(crate) fn unkept(&mut self, classes: &Classes, kind: u32) {
+        self.add(classes, kind, |tally, demanded, provides| {
+            add(&mut tally.creditable, demanded, provides);
+            tally.machines += 1;
+        });
     }
 
-    fn creditable_score(&self) -> f64 {
-        score(&self.creditable, &self.demanded, true)
+    /// Counts a machine a later need keeps.
+    pub(crate) fn kept_by_others(&mut self, classes: &Classes, kind: u32) {
+        self.add(classes, kind, |tally, demanded, provides| {
+            add(&mut tally.others, demanded, provides);
+            tally.others_machines += 1;
+        });
     }
 
-    fn own_score(&self) -> f64 {
-        score(&self.own, &self.demanded, true)
+    /// Counts a machine that drains on the gang's behalf.
+    pub(crate) fn draining(&mut self, classes: &Classes, kind: u32) {
+        self.add(classes, kind, |tally, demanded, provides| {
+            add(&mut tally.draining, demanded, provides);
+            tally.draining_machines += 1;
+        });
     }
 }
 
-/// What is known of a gang's domain from its own cluster alone.
-pub(crate) enum Choice {
-    /// Free machines cannot change it.
-    Settled(Option<Chosen>),
-    /// Free machines, and gangs that come before, decide.
-    Open,
+/// What is free for a gang, by domain.
+pub(crate) trait Free {
+    /// The domains with free machines.
+    fn values(&self) -> Vec<u32>;
+    /// How many machines are free in a domain, and what they provide by demanded dimension.
+    fn free(&self, value: u32) -> (usize, Totals);
+    /// What buying what is missing would add to the bill in a domain, in dollars an hour.
+    fn new_money(&mut self, value: u32, missing: Amounts) -> f64;
 }
 
-/// Chooses the domain if the cluster's own machines settle it.
-///
-/// They do when the gang is parked, for then nothing free counts; and when one domain covers the gang by
-/// credit alone and beats every other on credit and own machines, for free machines weigh less than both.
-pub(crate) fn settle_at_home<'a>(
-    demand: &'a Demand,
-    tallies: &[Tally],
-    text: &'a dyn Fn(u32) -> &'a str,
-) -> Choice {
-    if demand.need.parked {
-        let mut contest = Contest::new(demand, text);
-        for tally in tallies {
-            contest.enter(tally.value, Some(tally), &[], 0);
-        }
-        return Choice::Settled(contest.winner());
+/// A parked gang acquires nothing, so nothing is free for it.
+pub(crate) struct NothingFree;
+
+impl Free for NothingFree {
+    fn values(&self) -> Vec<u32> {
+        Vec::new()
     }
-    let rank = |tally: &Tally| (tally.creditable_score(), tally.own_score());
-    let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-    let Some(first) = tallies.iter().max_by(|a, b| order(rank(a), rank(b))) else { return Choice::Open };
-    let unique = tallies.iter().filter(|other| order(rank(other), rank(first)).is_eq()).count() == 1;
-    if unique && !demand.aggregate.is_empty() && reaches(&first.creditable, &demand.aggregate) {
-        return Choice::Settled(Some(Chosen { value: first.value, covers: true }));
+
+    fn free(&self, _: u32) -> (usize, Totals) {
+        (0, Totals::new())
     }
-    Choice::Open
+
+    fn new_money(&mut self, _: u32, _: Amounts) -> f64 {
+        0.0
+    }
 }
 
 /// What one domain has to show.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Entrant {
     value: u32,
     covers: bool,
-    creditable: f64,
     own: f64,
+    creditable: f64,
+    /// Credit alone covers it: then money, tightness and machines play no part.
+    by_credit: bool,
     /// Uncapped if it covers (the tightest fit wins), capped if not (the nearest does).
     joint: f64,
     machines: usize,
+    /// What is missing after credit and what drains.
+    missing: Amounts,
 }
 
-/// Finds the best of many domains, one at a time.
-pub(crate) struct Contest<'a> {
-    demanded: &'a [(Dim, u64)],
-    /// The text a domain stands for.
-    text: &'a dyn Fn(u32) -> &'a str,
-    best: Option<Entrant>,
-}
-
-impl<'a> Contest<'a> {
-    pub(crate) fn new(demand: &'a Demand, text: &'a dyn Fn(u32) -> &'a str) -> Self {
-        Self { demanded: &demand.aggregate, text, best: None }
+/// Chooses the domain of a gang from what its cluster has and what is free. `None`: no domain has a machine for it.
+pub(crate) fn choose<'a>(
+    tallies: &Tallies,
+    free: &mut dyn Free,
+    text: &dyn Fn(u32) -> &'a str,
+) -> Option<Chosen> {
+    let first = contest(tallies, free, text, false);
+    if first.is_some_and(|chosen| chosen.covers) {
+        return first;
     }
+    // Nothing covers: what other needs keep comes into question.
+    contest(tallies, free, text, true)
+}
 
-    /// Enters a domain: what is creditable there and `free` totals (by demanded dimension) of `machines`
-    /// free machines. An empty domain does not take part.
-    pub(crate) fn enter(&mut self, value: u32, tally: Option<&Tally>, free: &[u64], machines: usize) {
-        let machines = machines + tally.map_or(0, Tally::len);
+fn contest<'a>(
+    tallies: &Tallies,
+    free: &mut dyn Free,
+    text: &dyn Fn(u32) -> &'a str,
+    with_others: bool,
+) -> Option<Chosen> {
+    let demanded = &tallies.demanded[..];
+    let mut entrants: Vec<Entrant> = Vec::new();
+    let mut any_covers = false;
+    let mut enter = |value: u32, tally: Option<&Tally>, free: (usize, Totals)| {
+        let zero = || Totals::from_elem(0, demanded.len());
+        let (free_machines, free_totals) = free;
+        let (mut creditable, mut machines) = (zero(), free_machines);
+        let (mut own, mut draining) = (0.0, zero());
+        if let Some(tally) = tally {
+            creditable.clone_from(&tally.creditable);
+            draining.clone_from(&tally.draining);
+            machines += tally.machines + tally.draining_machines;
+            own = score(&tally.own, demanded, true);
+            if with_others {
+                add_totals(&mut creditable, &tally.others);
+                machines += tally.others_machines;
+            }
+        }
         if machines == 0 {
             return;
         }
-        let mut joint: Totals =
-            tally.map_or_else(|| self.demanded.iter().map(|_| 0).collect(), |t| t.creditable.clone());
-        joint
-            .iter_mut()
-            .zip(free)
-            .for_each(|(total, more)| *total = total.saturating_add(*more).min(MAX_AMOUNT));
-        let covers = reaches(&joint, self.demanded);
-        if !covers && self.best.is_some_and(|best| best.covers) {
+        let by_credit = reaches(&creditable, demanded);
+        let creditable_score = score(&creditable, demanded, true);
+        let mut joint = creditable;
+        add_totals(&mut joint, &draining);
+        let missing = left(&joint, demanded);
+        add_totals(&mut joint, &free_totals);
+        let covers = reaches(&joint, demanded);
+        if any_covers && !covers {
             return;
         }
-        let entrant = Entrant {
+        any_covers |= covers;
+        entrants.push(Entrant {
             value,
             covers,
-            creditable: tally.map_or(0.0, Tally::creditable_score),
-            own: tally.map_or(0.0, Tally::own_score),
-            joint: score(&joint, self.demanded, !covers),
+            own,
+            creditable: creditable_score,
+            by_credit,
+            joint: score(&joint, demanded, !covers),
             machines,
-        };
-        if self.best.is_none_or(|best| self.compare(&entrant, &best).is_gt()) {
-            self.best = Some(entrant);
+            missing,
+        });
+    };
+    for tally in &tallies.tallies {
+        enter(tally.value, Some(tally), free.free(tally.value));
+    }
+    for value in free.values() {
+        if !tallies.tallies.iter().any(|tally| tally.value == value) {
+            enter(value, None, free.free(value));
         }
     }
+    entrants.retain(|entrant| entrant.covers == any_covers);
+    let best = if any_covers {
+        best_covering(entrants, free, text)?
+    } else {
+        entrants.into_iter().min_by(|a, b| {
+            b.own
+                .total_cmp(&a.own)
+                .then(b.joint.total_cmp(&a.joint))
+                .then(b.creditable.total_cmp(&a.creditable))
+                .then(b.machines.cmp(&a.machines))
+                .then_with(|| text(a.value).cmp(text(b.value)))
+        })?
+    };
+    Some(Chosen { value: best.value, covers: best.covers })
+}
 
-    /// Greater is better.
-    fn compare(&self, a: &Entrant, b: &Entrant) -> Ordering {
-        a.covers
-            .cmp(&b.covers)
-            .then_with(|| {
-                if a.covers {
-                    a.creditable
-                        .total_cmp(&b.creditable)
-                        .then_with(|| a.own.total_cmp(&b.own))
-                        .then_with(|| b.joint.total_cmp(&a.joint))
-                } else {
-                    a.joint.total_cmp(&b.joint).then_with(|| a.creditable.total_cmp(&b.creditable))
-                }
-            })
-            .then_with(|| a.machines.cmp(&b.machines))
-            .then_with(|| (self.text)(b.value).cmp((self.text)(a.value)))
+/// The best of domains that all cover the gang.
+fn best_covering<'a>(
+    mut entrants: Vec<Entrant>,
+    free: &mut dyn Free,
+    text: &dyn Fn(u32) -> &'a str,
+) -> Option<Entrant> {
+    // Money is looked up for those only that are equal in what the gang has there: it costs a simulated purchase.
+    let rank = |a: &Entrant, b: &Entrant| b.own.total_cmp(&a.own).then(b.creditable.total_cmp(&a.creditable));
+    let first = entrants.iter().min_by(|a, b| rank(a, b))?.clone();
+    entrants.retain(|entrant| rank(entrant, &first).is_eq());
+    if entrants.len() == 1 {
+        return entrants.pop();
     }
-
-    pub(crate) fn winner(&self) -> Option<Chosen> {
-        self.best.map(|best| Chosen { value: best.value, covers: best.covers })
-    }
+    let shown = entrants.into_iter().map(|entrant| {
+        if entrant.by_credit {
+            return (0.0, 0.0, 0, entrant);
+        }
+        let money = free.new_money(entrant.value, entrant.missing.clone());
+        (money, entrant.joint, entrant.machines, entrant)
+    });
+    let best = shown.min_by(|a, b| -> Ordering {
+        a.0.total_cmp(&b.0)
+            .then(a.1.total_cmp(&b.1))
+            .then(b.2.cmp(&a.2))
+            .then_with(|| text(a.3.value).cmp(text(b.3.value)))
+    });
+    best.map(|(_, _, _, entrant)| entrant)
 }

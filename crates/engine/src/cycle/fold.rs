@@ -2,7 +2,8 @@
 //!
 //! A gang whose whole demand fits one machine is together wherever it lands, so it needs no domain. Counting
 //! such gangs one machine each would demand several times the fleet; folded, they share machines as the
-//! cluster's scheduler will in fact pack them.
+//! cluster's scheduler will in fact pack them. A gang that already runs on machines of its own in one domain is at home
+//! and stays as it is: what runs is not moved because a machine is offered that would hold all of it.
 
 use std::sync::Arc;
 
@@ -13,7 +14,10 @@ use crate::classes::{Classes, RequirementSets};
 use crate::holdings::Supply;
 use crate::index::Index;
 use crate::intern::NONE;
-use crate::needs::{ClusterDemand, Demand, FoldShape, Folds};
+use crate::needs::{ClusterDemand, Demand, FoldShape, Folds, turns_of};
+
+use super::choice::is_at_home;
+use super::walk::Sources;
 
 /// For each gang shape, whether a free machine could hold the whole gang.
 #[derive(Clone, Default)]
@@ -75,22 +79,18 @@ impl FoldMemory {
         self.entries[fold as usize].fits_free()
     }
 
-    fn fits_held(
-        &self,
-        gang: &Demand,
-        fold: u32,
-        supply: &Supply,
-        classes: &Classes,
-        sets: &RequirementSets,
-    ) -> bool {
-        let admitted = sets.admits(gang.requirements);
-        let fits = |class: u32| admitted.contains(class) && classes.covers(class, &gang.aggregate);
-        self.entries[fold as usize].possible
-            && supply
-                .configured
-                .iter()
-                .chain(&supply.configuring)
-                .any(|held| fits(classes.of_kind(held.kind)))
+    /// Whether some machine could hold a whole gang: one that is free, or that its cluster holds, or is being created
+    /// for it, or drains on behalf of the need it would be folded into.
+    fn fits(&self, gang: &Demand, supply: &Supply, sources: Sources<'_>) -> bool {
+        let Some(folded) = &gang.gang else { return false };
+        let entry = self.entries[folded.fold as usize];
+        if entry.fits_free() || !entry.possible {
+            return entry.fits_free();
+        }
+        let admitted = sources.sets.admits(gang.requirements);
+        let holds = |class: u32| admitted.contains(class) && sources.classes.covers(class, &gang.aggregate);
+        supply.all().any(|held| holds(sources.classes.of_kind(held.kind)))
+            || sources.index.holdings.draining(folded.key).iter().any(|m| holds(sources.class_of(*m)))
     }
 }
 
@@ -103,40 +103,88 @@ fn holders<'a>(
     sets.admits(shape.requirements).iter().filter(|class| classes.covers(*class, &shape.aggregate))
 }
 
-/// A cluster's demand after folding, in demand order.
+/// A cluster's demand after folding, in demand order, and the same in precedence order.
+#[derive(Clone)]
+pub(crate) struct Normal {
+    pub(crate) rows: Arc<[Arc<Demand>]>,
+    pub(crate) turns: Arc<[u32]>,
+    /// For each row as reported, whether it was folded; empty if none was.
+    pub(crate) folded: Vec<bool>,
+}
+
+/// Folds a cluster's demand. `before` is what came of it when it was last folded, to be used again if it still holds;
+/// `slots` is scratch space, one entry an identity, all [`NONE`].
 pub(crate) fn normalise(
     demand: &ClusterDemand,
     memory: &FoldMemory,
-    supply: &Supply,
-    classes: &Classes,
-    sets: &RequirementSets,
-) -> Arc<[Arc<Demand>]> {
+    sources: Sources<'_>,
+    cluster: u32,
+    before: Option<&Normal>,
+    slots: &mut [u32],
+) -> Normal {
+    let untouched = || Normal { rows: demand.rows.clone(), turns: demand.turns.clone(), folded: Vec::new() };
     if demand.folds.is_empty() {
-        return demand.rows.clone();
+        return untouched();
+    }
+    let supply = sources.index.holdings.supply(cluster);
+    let mut folded: Vec<bool> = demand.rows.iter().map(|row| memory.fits(row, supply, sources)).collect();
+    stay_at_home(&demand.rows, &mut folded, supply, sources, slots);
+    if !folded.contains(&true) {
+        return untouched();
+    }
+    if let Some(before) = before.filter(|before| before.folded == folded) {
+        let (rows, turns) = (before.rows.clone(), before.turns.clone());
+        return Normal { rows, turns, folded };
     }
     let mut rows: Vec<Arc<Demand>> = Vec::with_capacity(demand.rows.len());
     let mut folding: Vec<&Arc<Demand>> = Vec::new();
-    for row in demand.rows.iter() {
-        let foldable = row.gang.as_ref().is_some_and(|gang| {
-            memory.fits_free(gang.fold) || memory.fits_held(row, gang.fold, supply, classes, sets)
-        });
-        if foldable { folding.push(row) } else { rows.push(row.clone()) }
-    }
-    if folding.is_empty() {
-        return demand.rows.clone();
+    for (row, folds) in demand.rows.iter().zip(&folded) {
+        if *folds { folding.push(row) } else { rows.push(row.clone()) }
     }
     // Gangs of one profile and size come to stand together; among themselves they keep demand order.
+    let key = |row: &Demand| row.gang.as_ref().map(|gang| gang.key);
     folding.sort_by(|a, b| {
-        let key = |row: &Demand| row.gang.as_ref().map(|gang| gang.key);
         key(a).cmp(&key(b)).then_with(|| a.need.aggregate.cmp_by_name(&b.need.aggregate))
     });
     let alike = |a: &&Arc<Demand>, b: &&Arc<Demand>| {
-        let key = |row: &Demand| row.gang.as_ref().map(|gang| gang.key);
         key(a) == key(b) && a.need.aggregate == b.need.aggregate
     };
     rows.extend(folding.chunk_by(alike).map(|gangs| Arc::new(fold(gangs))));
     rows.sort_by(|a, b| a.cmp_in_cluster(b));
-    rows.into()
+    let turns = turns_of(&rows);
+    Normal { rows: rows.into(), turns, folded }
+}
+
+/// Gangs whose own machines in one domain cover them are not folded.
+fn stay_at_home(
+    rows: &[Arc<Demand>],
+    folded: &mut [bool],
+    supply: &Supply,
+    sources: Sources<'_>,
+    slots: &mut [u32],
+) {
+    let mut gangs: Vec<(usize, Vec<u32>)> = Vec::new();
+    for (at, row) in rows.iter().enumerate().filter(|(at, _)| folded[*at]) {
+        slots[row.key as usize] = gangs.len() as u32;
+        gangs.push((at, Vec::new()));
+    }
+    if gangs.is_empty() {
+        return;
+    }
+    for held in supply.all().filter(|held| held.key != NONE) {
+        let gang = slots[held.key as usize];
+        if gang != NONE {
+            gangs[gang as usize].1.push(held.kind);
+        }
+    }
+    for (at, kinds) in gangs {
+        let row = &*rows[at];
+        slots[row.key as usize] = NONE;
+        let counting = kinds.into_iter().filter(|kind| sources.counts(sources.classes.of_kind(*kind), row));
+        if is_at_home(row, sources.classes, counting) {
+            folded[at] = false;
+        }
+    }
 }
 
 /// One plain need for gangs of one profile and size.
@@ -167,5 +215,6 @@ fn fold(gangs: &[&Arc<Demand>]) -> Demand {
         same: None,
         spread: gang.spread,
         gang: None,
+        members: gangs.iter().map(|gang| gang.key).collect(),
     }
 }

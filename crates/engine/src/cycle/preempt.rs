@@ -1,24 +1,28 @@
 //! Phase 2: machines of strictly lower priority for what phase 1 left missing.
 //!
 //! A preemption frees a machine for the next cycle; nothing is reserved. What already drains for a need is
-//! subtracted before new victims are picked, so that one deficit does not drain the fleet while it waits.
+//! subtracted before new victims are picked, so that one deficit does not drain the fleet while it waits. Machines no
+//! need claims go first: they would be reclaimed anyway.
 
 use bigfleet_model::cost::{drain_grace_secs, priority_gap};
 
 use crate::amounts::{contributes, is_zero, subtract};
 use crate::bits::Bits;
-use crate::intern::Map;
+use crate::intern::{Map, NONE};
 use crate::lots::Lots;
-use crate::merge::Merge;
+use crate::needs::Demand;
 use crate::options::Options;
 use crate::vocab::Amounts;
 
 use super::Short;
-use super::credit::{Credit, Sources};
-use super::heads::{Heads, Stream};
+use super::choice::reaches;
+use super::market::Market;
 use super::prices::victim_cost;
-use super::sets::SupplySets;
-use super::take::{Lane, Spread, Stock, lanes_of};
+use super::spread::Spread;
+use super::totals::DomainTotals;
+use super::trim::trim;
+use super::victims::{Victims, VictimQueue};
+use super::walk::{Credit, Sources};
 
 /// The priority of the need that claims each bound machine. Kept from cycle to cycle once it is needed.
 #[derive(Clone, Default)]
@@ -28,7 +32,7 @@ pub(crate) struct Claimants {
 }
 
 impl Claimants {
-    /// No need claims the machine: lower than any priority.
+    /// Stands for no claim: below every priority.
     pub(crate) const UNCLAIMED: i64 = i64::MIN;
 
     /// Whether claims are being followed.
@@ -75,153 +79,376 @@ pub(crate) struct Victim {
     pub(crate) grace_secs: u32,
 }
 
-/// Preemption in progress.
-pub(crate) struct Preempt<'a> {
+/// What phase 2 reads besides the fleet.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) claimants: &'a Claimants,
+    /// By cluster, whether it has reported: the machines of one that has not rank as claimed.
+    pub(crate) ready: &'a [bool],
+}
+
+/// Preemption in progress. Needs come in precedence order, so all of one priority come together.
+pub(crate) struct Preempt<'a, 'm> {
     sources: Sources<'a>,
-    bound: &'a Lots,
-    sets: &'a mut SupplySets,
-    options: &'a Options,
-    claimants: &'a Claimants,
-    /// Machines preempted so far.
+    bound: &'m Lots,
+    market: &'m mut Market<'a>,
+    rules: Rules<'m>,
+    /// Machines preempted so far, and the same in turn.
     pub(crate) taken: Bits,
+    moves: Vec<u32>,
     /// Draining machines already counted for a need.
     counted: Bits,
-    /// Victims in order, per preemptor, and the candidates of each supply set among them.
-    heads: Map<i32, Heads>,
-    streams: Map<(u32, i32), Stream>,
-    /// Victims by domain, per supply set, domain key and preemptor.
-    lanes: Map<(u32, usize, i32), Vec<Lane>>,
-    /// By preemptor, the place of every worth in the order of victims.
-    costs: Map<i32, VictimCosts>,
+    /// What is at hand for the priority that preempts now.
+    now: Option<Priority>,
 }
 
-/// The place of every worth in the order of victims of one preemptor; `None` for those it may not touch.
-struct VictimCosts {
-    by_worth: Vec<Option<u64>>,
-    any: bool,
+/// What is at hand for one preempting priority.
+struct Priority {
+    priority: i32,
+    /// By worth, the place in the order of victims; `None` for those it may not touch.
+    costs: Vec<Option<u64>>,
+    victims: Victims,
+    queues: Map<u32, VictimQueue>,
+    totals: Map<(u32, usize), DomainTotals>,
 }
 
-impl<'a> Preempt<'a> {
-    pub(crate) fn new(
-        sources: Sources<'a>,
-        bound: &'a Lots,
-        sets: &'a mut SupplySets,
-        options: &'a Options,
-        claimants: &'a Claimants,
-    ) -> Self {
+impl<'a, 'm> Preempt<'a, 'm> {
+    pub(crate) fn new(bound: &'m Lots, market: &'m mut Market<'a>, rules: Rules<'m>) -> Self {
+        let sources = market.sources;
         let (taken, counted) = (Bits::default(), Bits::default());
-        Self {
-            sources,
-            bound,
-            sets,
-            options,
-            claimants,
-            taken,
-            counted,
-            heads: Map::default(),
-            streams: Map::default(),
-            lanes: Map::default(),
-            costs: Map::default(),
-        }
+        Self { sources, bound, market, rules, taken, moves: Vec::new(), counted, now: None }
     }
 
-    /// Looks for victims for one need; `credited` are the machines credit gave it.
-    pub(crate) fn serve(&mut self, short: &mut Short, credited: &[u32]) {
+    /// Looks for victims for one need; `claims` are the bound machines it has.
+    pub(crate) fn serve(&mut self, short: &mut Short, claims: &[u32]) {
         let demand = short.demand.clone();
-        let mut missing = Amounts::from_slice(&short.missing);
-        if demand.need.parked || demand.same.is_some() && short.domain.is_none() {
-            short.unresolved = Some(missing);
+        if demand.need.parked {
+            short.unresolved = Some(Amounts::from_slice(&short.missing));
             return;
         }
-        self.subtract_in_flight(short, &mut missing);
+        self.prepare(demand.priority());
+        if demand.same.is_some() {
+            self.serve_gang(short, &demand, claims);
+            return;
+        }
+        let mut missing = Amounts::from_slice(&short.missing);
+        let in_flight = self.sources.draining_for(&demand);
+        short.in_flight = self.subtract_in_flight(in_flight.iter().copied(), &mut missing);
         if is_zero(&missing) {
             return;
         }
-        let sources = self.sources;
-        let preemptor = demand.priority();
-        let number = self.sets.number(&demand, sources.classes, sources.sets);
-        let set = self.sets.get(number);
-        let (bound, options, claimants) = (self.bound, self.options, self.claimants);
-        let costs = self.costs.entry(preemptor).or_insert_with(|| {
-            let worths = 0..sources.vocab.worth_count();
-            let by_worth: Vec<Option<u64>> =
-                worths.map(|worth| victim_cost(sources.vocab.worth_of(worth), preemptor, options)).collect();
-            VictimCosts { any: by_worth.iter().any(Option::is_some), by_worth }
-        });
-        if !costs.any {
-            short.unresolved = Some(missing);
-            return;
-        }
-        let cost = |worth: u32| costs.by_worth[worth as usize];
-        let eligible = |machine: u32| claimants.of(machine) < i64::from(preemptor);
-        let mut stock = Stock { sources, lots: bound, taken: &mut self.taken };
-        let picked = if let Some(chosen) = short.domain {
-            let domain = sources.classes.domain(demand.same.expect("only gangs have a domain"));
-            let cells = &bound.domains[domain];
-            let lists = cells.of_value(chosen.value).iter().filter_map(|number| {
-                let lot = &bound.lots[cells.cells[*number as usize].lot as usize];
-                let cost = set.members.contains(lot.class).then(|| cost(lot.rank))??;
-                Some((cost, *number, lot.class, cells.machines(*number)))
-            });
-            let mut merge = Merge::new(lists, sources.inventory);
-            stock.take_cells(domain, &mut merge, &mut missing, eligible)
-        } else if let Some((key, headroom)) = demand.spread {
-            let domain = sources.classes.domain(key);
-            let held = credited.iter().chain(&short.acquired).chain(&short.in_flight).copied();
-            let spread = Spread::new(sources, domain, headroom, held);
-            let lanes = self.lanes.entry((number, domain, preemptor));
-            let lanes = lanes.or_insert_with(|| lanes_of(sources, bound, domain, &set.classes, cost));
-            stock.take_spread(spread, lanes, &mut missing, eligible)
+        let picked = if let Some((key, headroom)) = demand.spread {
+            let domain = self.sources.classes.domain(key);
+            let held = claims.iter().chain(&short.acquired).copied().chain(in_flight);
+            let spread = Spread::new(self.sources, domain, headroom, held);
+            self.pick_spread(&demand, spread, &mut missing)
         } else {
-            let heads = self.heads.entry(preemptor).or_default();
-            let stream = self.streams.entry((number, preemptor)).or_insert_with(|| {
-                Stream::new(set.classes.iter().copied(), heads, &stock.order(cost, &eligible))
-            });
-            stock.take_classes(stream, heads, &mut missing, cost, eligible)
+            self.pick_anywhere(&demand, &mut missing)
         };
-        let grace = |machine: u32| {
-            let victim = sources.vocab.worth_of(sources.inventory.row(machine).worth).priority;
-            drain_grace_secs(priority_gap(preemptor, victim))
-        };
-        short.victims = picked.iter().map(|m| Victim { machine: *m, grace_secs: grace(*m) }).collect();
+        self.note(short, &picked);
         if !is_zero(&missing) {
             short.unresolved = Some(missing);
         }
     }
 
-    /// Gives a need what it got before, when nothing it depends on is different.
-    pub(crate) fn repeat(&mut self, short: &mut Short, before: &Short) {
-        short.in_flight.clone_from(&before.in_flight);
-        short.victims.clone_from(&before.victims);
-        short.unresolved.clone_from(&before.unresolved);
-        for machine in &short.in_flight {
-            self.counted.insert(*machine);
+    /// Gets ready for needs of a priority.
+    fn prepare(&mut self, preemptor: i32) {
+        if self.now.as_ref().is_some_and(|now| now.priority == preemptor) {
+            return;
         }
-        for victim in &short.victims {
-            self.taken.insert(victim.machine);
-        }
+        let (vocab, options) = (self.sources.vocab, self.rules.options);
+        let worths = 0..vocab.worth_count();
+        let costs = worths.map(|worth| victim_cost(vocab.worth_of(worth), preemptor, options)).collect();
+        self.now = Some(Priority {
+            priority: preemptor,
+            costs,
+            victims: Victims::new(self.bound.lots.len()),
+            queues: Map::default(),
+            totals: Map::default(),
+        });
     }
 
-    /// Takes what already drains on behalf of a need off its deficit.
-    fn subtract_in_flight(&mut self, short: &mut Short, missing: &mut Amounts) {
-        let Sources { inventory, index, classes, sets, .. } = self.sources;
-        let demand = &short.demand;
-        for machine in index.holdings.draining(demand.key).iter().copied() {
-            let row = inventory.row(machine);
-            let class = classes.of_kind(row.kind);
-            let counts =
-                sets.admits(demand.requirements).contains(class) && classes.covers(class, &demand.min_unit);
-            let in_domain = short.domain.is_none_or(|chosen| {
-                let domain = classes.domain(demand.same.expect("only gangs have a domain"));
-                classes.domain_of_kind(domain, row.kind) == chosen.value
-            });
-            let provides = classes.provides(class);
-            if counts && in_domain && contributes(provides, missing) && self.counted.insert(machine) {
-                short.in_flight.push(machine);
-                if subtract(missing, provides) {
-                    return;
-                }
+    /// Takes what already drains off what is missing; returns the machines that count.
+    fn subtract_in_flight(&mut self, draining: impl Iterator<Item = u32>, missing: &mut Amounts) -> Vec<u32> {
+        let mut in_flight = Vec::new();
+        for machine in draining {
+            if is_zero(missing) {
+                break;
+            }
+            let provides = self.sources.classes.provides(self.sources.class_of(machine));
+            if contributes(provides, missing) && self.counted.insert(machine) {
+                in_flight.push(machine);
+                subtract(missing, provides);
             }
         }
+        in_flight
+    }
+
+    fn note(&mut self, short: &mut Short, picked: &[u32]) {
+        let Sources { vocab, inventory, .. } = self.sources;
+        let preemptor = short.demand.priority();
+        short.victims = picked
+            .iter()
+            .map(|machine| {
+                let victim = vocab.worth_of(inventory.row(*machine).worth).priority;
+                let grace_secs = drain_grace_secs(priority_gap(preemptor, victim));
+                Victim { machine: *machine, grace_secs }
+            })
+            .collect();
+    }
+
+    /// Picks victims wherever they are until nothing is missing, best first; then spares those not needed.
+    fn pick_anywhere(&mut self, demand: &Demand, missing: &mut Amounts) -> Vec<u32> {
+        let number = self.market.set(demand);
+        let (sources, bound, rules) = (self.sources, self.bound, self.rules);
+        let now = self.now.as_mut().expect("a priority is being served");
+        let classes = &self.market.sets.get(number).classes;
+        let queue = now.queues.entry(number).or_insert_with(|| VictimQueue::new(bound, classes, &now.costs));
+        let wanted = missing.clone();
+        let mut picked = now.victims.pick(queue, bound, sources, rules, now.priority, &mut self.taken, missing);
+        if is_zero(missing) {
+            let (taken, victims) = (&mut self.taken, &mut now.victims);
+            let provides = |machine: u32| sources.classes.provides(sources.class_of(machine));
+            trim(&mut picked, &wanted, provides, |machine| {
+                taken.remove(machine);
+                victims.give_back(machine, bound, sources);
+            });
+        }
+        self.moves.extend_from_slice(&picked);
+        picked
+    }
+
+    /// The place of a machine among victims: unclaimed ones first, then by score, then by id. `None` if it is none.
+    fn place(&self, machine: u32) -> Option<(bool, u64, u64)> {
+        let now = self.now.as_ref().expect("a priority is being served");
+        let row = self.sources.inventory.row(machine);
+        let cost = now.costs[row.worth as usize]?;
+        if self.taken.contains(machine) {
+            return None;
+        }
+        let claimed = self.rules.is_claimed(machine, row.cluster, now.priority)?;
+        Some((claimed, cost, row.order))
+    }
+
+    /// The victims of some cells, best first.
+    fn victims_in(&self, domain: usize, cells: impl Iterator<Item = u32>, set: u32) -> Vec<u32> {
+        let members = &self.market.sets.get(set).members;
+        let of_domain = &self.bound.domains[domain];
+        let cells = cells.filter(|cell| {
+            members.contains(self.bound.lots[of_domain.cells[*cell as usize].lot as usize].class)
+        });
+        let machines = cells.flat_map(|cell| of_domain.machines(cell)).copied();
+        let mut placed: Vec<_> =
+            machines.filter_map(|machine| Some((self.place(machine)?, machine))).collect();
+        placed.sort_unstable();
+        placed.into_iter().map(|(_, machine)| machine).collect()
+    }
+
+    /// Picks victims under a strict spread.
+    fn pick_spread(&mut self, demand: &Demand, mut spread: Spread, missing: &mut Amounts) -> Vec<u32> {
+        let number = self.market.set(demand);
+        let sources = self.sources;
+        let (classes, domain) = (sources.classes, spread.domain);
+        let cells: Vec<u32> = {
+            let set = self.market.sets.get(number);
+            set.classes.iter().flat_map(|class| self.bound.cells_of_class(domain, *class)).collect()
+        };
+        let victims = self.victims_in(domain, cells.into_iter(), number);
+        // By domain, each in the order of victims; the first of each is compared with the others.
+        let mut lanes: Vec<(u32, std::collections::VecDeque<(usize, u32)>)> = Vec::new();
+        let mut lane_of: Map<u32, usize> = Map::default();
+        for (place, machine) in victims.into_iter().enumerate() {
+            let value = sources.domain_of(domain, machine);
+            let lane = *lane_of.entry(value).or_insert(lanes.len());
+            if lane == lanes.len() {
+                spread.open(value);
+                lanes.push((value, std::collections::VecDeque::new()));
+            }
+            lanes[lane].1.push_back((place, machine));
+        }
+        for value in self.market.free_domains(demand, domain) {
+            spread.open(value);
+        }
+        let mut picked = Vec::new();
+        while !is_zero(missing) {
+            let limit = spread.limit();
+            let permitted = lanes.iter_mut().enumerate().filter(|(_, (value, _))| spread.permits(*value, limit));
+            let next = permitted.filter_map(|(at, (_, lane))| {
+                // What adds nothing now never will: less and less is missing.
+                while let Some((_, machine)) = lane.front() {
+                    if contributes(classes.provides(sources.class_of(*machine)), missing) {
+                        break;
+                    }
+                    lane.pop_front();
+                }
+                lane.front().map(|(place, machine)| (*place, *machine, at))
+            });
+            let Some((_, machine, at)) = next.min() else { break };
+            lanes[at].1.pop_front();
+            spread.add(lanes[at].0);
+            self.taken.insert(machine);
+            self.moves.push(machine);
+            picked.push(machine);
+            subtract(missing, classes.provides(sources.class_of(machine)));
+        }
+        picked
+    }
+
+    /// A gang preempts in one domain, and only where that completes it.
+    fn serve_gang(&mut self, short: &mut Short, demand: &Demand, claims: &[u32]) {
+        let home = short.domain.map(|chosen| chosen.value);
+        let domain = self.sources.classes.domain(demand.same.expect("only gangs have a domain"));
+        let number = self.market.set(demand);
+        let draining = self.sources.draining_for(demand);
+        self.catch_up(number, domain);
+        let found = home.and_then(|value| self.complete_in(value, domain, number, demand, short, claims, &draining));
+        let (value, victims) = match (home, found) {
+            (Some(value), Some(victims)) => (value, victims),
+            _ => {
+                let mut values: Vec<u32> = self.victim_totals(number, domain).values().collect();
+                values.extend(self.market.free_domains(demand, domain));
+                values.extend(draining.iter().map(|machine| self.sources.domain_of(domain, *machine)));
+                values.sort_unstable();
+                values.dedup();
+                let text = |value: u32| {
+                    self.sources.vocab.text(self.sources.classes.domain_value(domain, value))
+                };
+                let mut best: Option<(usize, u32, Vec<u32>)> = None;
+                for value in values.into_iter().filter(|value| Some(*value) != home && *value != NONE) {
+                    let Some(victims) =
+                        self.complete_in(value, domain, number, demand, short, claims, &draining)
+                    else {
+                        continue;
+                    };
+                    let better = best.as_ref().is_none_or(|(fewest, other, _)| {
+                        victims.len().cmp(fewest).then_with(|| text(value).cmp(text(*other))).is_lt()
+                    });
+                    if better {
+                        best = Some((victims.len(), value, victims));
+                    }
+                }
+                let Some((_, value, victims)) = best else {
+                    short.unresolved = Some(Amounts::from_slice(&short.missing));
+                    return;
+                };
+                (value, victims)
+            }
+        };
+        let mut missing = self.left_of_claims(value, domain, demand, short, claims);
+        let here = draining.iter().copied().filter(|m| self.sources.domain_of(domain, *m) == value);
+        short.in_flight = self.subtract_in_flight(here.collect::<Vec<_>>().into_iter(), &mut missing);
+        for machine in &victims {
+            self.taken.insert(*machine);
+            self.moves.push(*machine);
+        }
+        self.note(short, &victims);
+    }
+
+    /// What a gang misses in a domain besides what it claims there.
+    fn left_of_claims(
+        &self,
+        value: u32,
+        domain: usize,
+        demand: &Demand,
+        short: &Short,
+        claims: &[u32],
+    ) -> Amounts {
+        let mut missing = Amounts::from_slice(&demand.aggregate);
+        for machine in claims.iter().chain(&short.acquired) {
+            if self.sources.domain_of(domain, *machine) == value {
+                subtract(&mut missing, self.sources.classes.provides(self.sources.class_of(*machine)));
+            }
+        }
+        missing
+    }
+
+    /// The victims a gang would need in a domain, after all that is there for it already; `None` if even all victims
+    /// there would not complete it.
+    #[expect(clippy::too_many_arguments, reason = "a gang's situation, put together once a domain")]
+    fn complete_in(
+        &mut self,
+        value: u32,
+        domain: usize,
+        number: u32,
+        demand: &Demand,
+        short: &Short,
+        claims: &[u32],
+        draining: &[u32],
+    ) -> Option<Vec<u32>> {
+        let (sources, dims) = (self.sources, self.sources.vocab.dim_count());
+        let mut missing = self.left_of_claims(value, domain, demand, short, claims);
+        let (_, free) = self.market.free_in(demand, domain, value);
+        for machine in draining.iter().filter(|machine| !self.counted.contains(**machine)) {
+            if sources.domain_of(domain, *machine) == value {
+                subtract(&mut missing, sources.classes.provides(sources.class_of(*machine)));
+            }
+        }
+        missing.iter_mut().zip(&free).for_each(|((_, left), free)| *left = left.saturating_sub(*free));
+        let (_, victims) = self.victim_totals(number, domain).of(value, demand, dims);
+        if !reaches(&victims, &missing) {
+            return None;
+        }
+        let cells: Vec<u32> = self.bound.domains[domain].of_value(value).to_vec();
+        let wanted = missing.clone();
+        let mut picked = Vec::new();
+        for machine in self.victims_in(domain, cells.into_iter(), number) {
+            if is_zero(&missing) {
+                break;
+            }
+            let provides = sources.classes.provides(sources.class_of(machine));
+            if contributes(provides, &missing) {
+                picked.push(machine);
+                subtract(&mut missing, provides);
+            }
+        }
+        debug_assert!(is_zero(&missing), "what all victims cover, those that contribute cover");
+        trim(&mut picked, &wanted, |m| sources.classes.provides(sources.class_of(m)), |_| {});
+        Some(picked)
+    }
+
+    fn victim_totals(&self, number: u32, domain: usize) -> &DomainTotals {
+        &self.now.as_ref().expect("a priority is being served").totals[&(number, domain)]
+    }
+
+    /// Brings the totals of a set's victims up to the present, making them if there are none.
+    fn catch_up(&mut self, number: u32, domain: usize) {
+        let sources = self.sources;
+        let classes = sources.classes;
+        let now = self.now.as_ref().expect("a priority is being served");
+        if !now.totals.contains_key(&(number, domain)) {
+            let mut table = DomainTotals::new(classes.domain_len(domain), self.moves.len());
+            for class in &self.market.sets.get(number).classes {
+                for cell in self.bound.cells_of_class(domain, *class) {
+                    let cells = &self.bound.domains[domain];
+                    let eligible = cells.machines(cell).iter().filter(|m| self.place(**m).is_some()).count();
+                    if eligible > 0 {
+                        let value = cells.cells[cell as usize].value;
+                        table.add(value, eligible as u32, classes.provides(*class));
+                    }
+                }
+            }
+            self.now.as_mut().expect("it is there").totals.insert((number, domain), table);
+        }
+        let now = self.now.as_mut().expect("a priority is being served");
+        let members = &self.market.sets.get(number).members;
+        let table = now.totals.get_mut(&(number, domain)).expect("it was just made");
+        for machine in &self.moves[table.heard..] {
+            let class = sources.class_of(*machine);
+            let value = sources.domain_of(domain, *machine);
+            if value != NONE && members.contains(class) {
+                table.take(value, classes.provides(class));
+            }
+        }
+        table.heard = self.moves.len();
+    }
+}
+
+impl Rules<'_> {
+    /// Whether a machine a need of this priority may take counts as claimed; `None` if it may not take it.
+    pub(crate) fn is_claimed(&self, machine: u32, cluster: u32, preemptor: i32) -> Option<bool> {
+        let claim = self.claimants.of(machine);
+        let claimed = claim != Claimants::UNCLAIMED;
+        (!claimed || claim < i64::from(preemptor)).then(|| claimed || !self.ready[cluster as usize])
     }
 }

@@ -12,8 +12,7 @@ use crate::holdings::RELEASED;
 use crate::index::Index;
 use crate::options::Options;
 
-use super::credit::Sources;
-use super::{Cache, Decision};
+use super::{Cache, Decision, Sources};
 
 /// Phase 3, reclaim: Configured machines no need claims, of clusters that have reported.
 pub(crate) fn reclaims(

@@ -6,26 +6,29 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use bigfleet_model::cost::{effective_cost, priority_gap, victim_score};
+use bigfleet_model::cost::{priority_gap, victim_score};
 use bigfleet_model::machine::MachineState;
 
 use crate::action::{Action, ActionKind};
 use crate::bits::Bits;
-use crate::cycle::{Claimants, Decision, Short, precedence};
+use crate::amounts::subtract;
+use crate::cycle::{Asking, Claimants, Decision, Rank, Short, Tier, precedence};
 use crate::fleet::Fleet;
-use crate::index::split_free_rank;
+use crate::index::free_rank;
 use crate::intern::Map;
+use crate::inventory::Row;
 use crate::lots::Lots;
 use crate::options::Options;
+use crate::vocab::{Amounts, Dim};
 
 use super::Seen;
 
 /// The rule that produced an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The cheapest Idle machine that counts.
+    /// First edition of the rules, kept for its records: the cheapest Idle machine that counts.
     CheapestIdle,
-    /// No Idle machine was left: the Speculative machine of the least effective cost.
+    /// First edition, kept for its records: the Speculative machine of the least effective cost.
     LeastEffectiveCost,
     /// The bound machine of lower priority with the highest victim score.
     BestVictim,
@@ -33,6 +36,12 @@ pub enum Rule {
     Unclaimed,
     /// Its hold is over.
     HoldOver,
+    /// A fixed machine that stood idle: it is paid for anyway.
+    PaidFor,
+    /// It asked least for the share of the demand it adds.
+    Bargain,
+    /// A bound machine of lower priority that no need claims: it would be reclaimed anyway.
+    UnclaimedVictim,
 }
 
 impl Rule {
@@ -44,6 +53,9 @@ impl Rule {
             Self::BestVictim => "best_victim",
             Self::Unclaimed => "unclaimed",
             Self::HoldOver => "hold_over",
+            Self::PaidFor => "paid_for",
+            Self::Bargain => "bargain",
+            Self::UnclaimedVictim => "unclaimed_victim",
         }
     }
 }
@@ -51,12 +63,14 @@ impl Rule {
 /// The next best machine, that was not chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunnerUp {
-    /// Which.
+    /// Its id.
     pub machine: Box<str>,
     /// The state it is in.
     pub state: MachineState,
-    /// What it would have cost an hour (acquisition), or its victim score (preemption).
+    /// What it asked an hour (acquisition), or its victim score (preemption).
     pub figure: f64,
+    /// The share of the demand it would have added (acquisition).
+    pub share: Option<f64>,
 }
 
 /// Why an action was chosen.
@@ -64,9 +78,10 @@ pub struct RunnerUp {
 pub struct ActionExplanation {
     /// The rule.
     pub rule: Rule,
-    /// What the machine costs an hour with its risk (acquisition), its victim score (preemption), or its
-    /// price (the others).
+    /// What the machine asked an hour (acquisition), its victim score (preemption), or its price (the others).
     pub figure: f64,
+    /// The share of the demand it adds to what was missing, each demanded resource counted as 1 (acquisition).
+    pub share: Option<f64>,
     /// The best of those it was preferred to; `None` if there was no other.
     pub runner_up: Option<RunnerUp>,
 }
@@ -80,7 +95,8 @@ impl Fleet {
             options,
             turns: OnceCell::new(),
             victims: OnceCell::new(),
-            next_free: Map::default(),
+            next_free: None,
+            looked_at: 0,
             next_victim: Map::default(),
         }
     }
@@ -111,15 +127,16 @@ pub struct Explainer<'a> {
     options: &'a Options,
     turns: OnceCell<Turns>,
     victims: OnceCell<Victims<'a>>,
-    /// What each need would have taken next, by cluster and row.
-    next_free: Map<(u32, u32), Option<RunnerUp>>,
+    /// What the need last asked about would have taken next, missing this much.
+    next_free: Option<((u32, u32), Amounts, Option<RunnerUp>)>,
+    looked_at: usize,
     next_victim: Map<(u32, u32), Option<RunnerUp>>,
 }
 
 impl<'a> Explainer<'a> {
     /// How many needs had a runner-up looked for so far: the work done is in proportion.
     pub fn needs_looked_at(&self) -> usize {
-        self.next_free.len() + self.next_victim.len()
+        self.looked_at + self.next_victim.len()
     }
 
     /// Why an action was chosen; `None` if the last cycle ordered no such thing.
@@ -127,7 +144,7 @@ impl<'a> Explainer<'a> {
         let fleet = self.fleet;
         let machine = fleet.inventory.find_decided(&action.machine)?;
         let row = fleet.inventory.decided(machine);
-        let plain = |rule| ActionExplanation { rule, figure: row.price, runner_up: None };
+        let plain = |rule| ActionExplanation { rule, figure: row.price, share: None, runner_up: None };
         match action.kind {
             ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
             ActionKind::Delete => return Some(plain(Rule::HoldOver)),
@@ -141,31 +158,57 @@ impl<'a> Explainer<'a> {
                 let next = self.next_victim(&seen, short);
                 self.next_victim.insert(need, next);
             }
+            let Victims { claimants, .. } = self.victims(seen.decision);
+            let ready = self.options.ready.contains(fleet.name_of_cluster(row.cluster));
+            let unclaimed = claimants.of(machine) == Claimants::UNCLAIMED && ready;
             return Some(ActionExplanation {
-                rule: Rule::BestVictim,
+                rule: if unclaimed { Rule::UnclaimedVictim } else { Rule::BestVictim },
                 figure: self.score(row.worth, seen.demand().priority()),
+                share: None,
                 runner_up: self.next_victim[&need].clone(),
             });
         }
-        if !self.next_free.contains_key(&need) {
-            let next = self.next_free(&seen, short);
-            self.next_free.insert(need, next);
-        }
-        let idle = action.kind == ActionKind::Bootstrap;
+        let missing = self.missing_before(&seen, short, machine);
+        let asking = self.asking(&seen, free_rank(row));
+        let rank = self.rank(&seen, asking, row, &missing);
+        let known = self.next_free.as_ref().filter(|(of, at, _)| (*of, at) == (need, &missing));
+        let runner_up = if let Some((_, _, next)) = known {
+            next.clone()
+        } else {
+            let next = self.next_free(&seen, short, &missing);
+            self.looked_at += 1;
+            self.next_free = Some((need, missing, next.clone()));
+            next
+        };
+        let paid_for = matches!(asking.tier, Tier::Fixed | Tier::FixedPinned);
         Some(ActionExplanation {
-            rule: if idle { Rule::CheapestIdle } else { Rule::LeastEffectiveCost },
-            figure: self.cost_for(&seen, row.terms, row.state == Some(MachineState::Speculative)),
-            runner_up: self.next_free[&need].clone(),
+            rule: if paid_for { Rule::PaidFor } else { Rule::Bargain },
+            figure: asking.usd_per_hour,
+            share: rank.map(|rank| rank.share()),
+            runner_up,
         })
     }
 
-    /// What a free machine on these terms costs a need an hour.
-    fn cost_for(&self, seen: &Seen<'_>, terms: u32, speculative: bool) -> f64 {
-        let (price, probability) = self.fleet.vocab.price_and_probability(terms);
-        if !speculative {
-            return price;
+    /// What free machines of a rank ask of a need.
+    fn asking(&self, seen: &Seen<'_>, rank: u32) -> Asking {
+        Asking::of(rank, seen.demand().need.profile.interruption(), &self.fleet.vocab)
+    }
+
+    /// The place of a free machine in a need's bargain order.
+    fn rank(&self, seen: &Seen<'_>, asking: Asking, row: &Row, missing: &[(Dim, u64)]) -> Option<Rank> {
+        let provides = self.fleet.index.classes.provides_kind(row.kind);
+        let Asking { tier, usd_per_hour, speculative } = asking;
+        Rank::of((tier, usd_per_hour, speculative), provides, seen.demand(), missing, row.order)
+    }
+
+    /// What a need missed when it took a machine, of all it took and did not give back.
+    fn missing_before(&self, seen: &Seen<'_>, short: &Short, machine: u32) -> Amounts {
+        let Fleet { index, inventory, .. } = self.fleet;
+        let mut missing = seen.credit.missing_of(short.row);
+        for earlier in short.acquired.iter().take_while(|earlier| **earlier != machine) {
+            subtract(&mut missing, index.classes.provides_kind(inventory.decided(*earlier).kind));
         }
-        effective_cost(price, probability, seen.demand().need.profile.interruption())
+        missing
     }
 
     /// The score of a victim of this worth.
@@ -190,21 +233,21 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// The free machine a need would have taken next at its turn.
-    fn next_free(&self, seen: &Seen<'_>, short: &Short) -> Option<RunnerUp> {
+    /// The free machine a need would have taken instead, missing this much.
+    fn next_free(&self, seen: &Seen<'_>, short: &Short, missing: &Amounts) -> Option<RunnerUp> {
         let turns = self.turns(seen.decision);
         let own = turns.of_need[&(short.cluster, short.row)];
         let left = |machine: &u32| turns.of_machine.get(machine).is_none_or(|turn| *turn > own);
         let lots = &self.fleet.index.free;
-        let place = |rank: u32| {
-            let (terms, speculative) = split_free_rank(rank);
-            Some((speculative, self.cost_for(seen, terms, speculative)))
+        // A rank without its last part, the id: equal for all machines of a lot.
+        let place = |class: u32, rank: u32| {
+            let Asking { tier, usd_per_hour, speculative } = self.asking(seen, rank);
+            let provides = self.fleet.index.classes.provides(class);
+            Some((Rank::of((tier, usd_per_hour, speculative), provides, seen.demand(), missing, 0)?, usd_per_hour))
         };
-        let better = |(later, cost): (bool, f64), (best_later, best_cost): (bool, f64)| {
-            later.cmp(&best_later).then(cost.total_cmp(&best_cost))
-        };
-        let (machine, (_, cost)) = self.first_of_lots(seen, short, lots, place, better, left)?;
-        Some(self.runner_up(machine, cost))
+        let (machine, (rank, asking)) =
+            self.first_of_lots(seen, short, lots, place, |a, b| a.0.cmp(&b.0), left)?;
+        Some(self.runner_up(machine, asking, Some(rank.share())))
     }
 
     /// The victim a need would have taken next.
@@ -213,13 +256,22 @@ impl<'a> Explainer<'a> {
         let Victims { bound, claimants, preempted } = self.victims(seen.decision);
         let left =
             |machine: &u32| claimants.of(*machine) < i64::from(preemptor) && !preempted.contains(*machine);
-        let place = |worth: u32| {
+        let place = |_: u32, worth: u32| {
             let lower = self.fleet.vocab.worth_of(worth).priority < preemptor;
             lower.then(|| self.score(worth, preemptor))
         };
         let better = |score: f64, best: f64| best.total_cmp(&score);
-        let (machine, score) = self.first_of_lots(seen, short, bound, place, better, left)?;
-        Some(self.runner_up(machine, score))
+        let inventory = &self.fleet.inventory;
+        // Unclaimed machines come first, whatever their score.
+        let unclaimed = |machine: &u32| {
+            let cluster = self.fleet.name_of_cluster(inventory.decided(*machine).cluster);
+            claimants.of(*machine) == Claimants::UNCLAIMED && self.options.ready.contains(cluster)
+        };
+        let first = |machine: &u32| left(machine) && unclaimed(machine);
+        let (machine, score) = self
+            .first_of_lots(seen, short, bound, place, better, first)
+            .or_else(|| self.first_of_lots(seen, short, bound, place, better, left))?;
+        Some(self.runner_up(machine, score, None))
     }
 
     /// The machine that stands first among some lots for a need: `place` gives a lot's place in the order or leaves
@@ -229,15 +281,15 @@ impl<'a> Explainer<'a> {
         seen: &Seen<'_>,
         short: &Short,
         lots: &Lots,
-        place: impl Fn(u32) -> Option<P>,
+        place: impl Fn(u32, u32) -> Option<P>,
         compare: impl Fn(P, P) -> std::cmp::Ordering,
         left: impl Fn(&u32) -> bool,
     ) -> Option<(u32, P)> {
         let Fleet { index, inventory, sets, .. } = self.fleet;
         let demand = seen.demand();
         let mut best: Option<(P, u64, u32)> = None;
-        let mut consider = |rank: u32, machines: &[u32]| {
-            let Some(place) = place(rank) else { return };
+        let mut consider = |class: u32, rank: u32, machines: &[u32]| {
+            let Some(place) = place(class, rank) else { return };
             if best.is_some_and(|(first, ..)| compare(place, first).is_gt()) {
                 return;
             }
@@ -258,14 +310,14 @@ impl<'a> Explainer<'a> {
             for number in cells.of_value(chosen.value) {
                 let lot = &lots.lots[cells.cells[*number as usize].lot as usize];
                 if counts(lot.class) {
-                    consider(lot.rank, cells.machines(*number));
+                    consider(lot.class, lot.rank, cells.machines(*number));
                 }
             }
         } else {
             for class in admitted.iter().filter(|class| counts(*class)) {
                 for lot in lots.of_class(class) {
                     let lot = &lots.lots[*lot as usize];
-                    consider(lot.rank, &lot.machines);
+                    consider(lot.class, lot.rank, &lot.machines);
                 }
             }
         }
@@ -294,8 +346,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    fn runner_up(&self, machine: u32, figure: f64) -> RunnerUp {
+    fn runner_up(&self, machine: u32, figure: f64, share: Option<f64>) -> RunnerUp {
         let state = self.fleet.inventory.decided(machine).state.expect("a candidate is a known machine");
-        RunnerUp { machine: self.fleet.inventory.id(machine).into(), state, figure }
+        RunnerUp { machine: self.fleet.inventory.id(machine).into(), state, figure, share }
     }
 }

@@ -8,7 +8,7 @@ use bigfleet_model::need::NeedKey;
 use crate::bits::Bits;
 use crate::cycle::Decision;
 use crate::fleet::Fleet;
-use crate::index::split_free_rank;
+use crate::index::{FreeTerms, split_free_rank};
 use crate::intern::Map;
 use crate::lots::Lot;
 use crate::needs::Demand;
@@ -72,7 +72,7 @@ impl Fleet {
             if left == 0 {
                 continue;
             }
-            let (terms, speculative) = split_free_rank(lot.rank);
+            let FreeTerms { terms, speculative, .. } = split_free_rank(lot.rank);
             *if speculative { &mut available.speculative } else { &mut available.idle } += left;
             let price = self.vocab.price_and_probability(terms).0;
             if cheapest.is_some_and(|(best, ..)| price.total_cmp(&best).is_gt()) {
