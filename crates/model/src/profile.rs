@@ -132,15 +132,16 @@ impl Profile {
         self.requirements.iter().all(|r| r.matches(facts))
     }
 
-    /// The profile of a gang that fits one machine: without `Same`, whose listed values live on as `In`.
+    /// The profile of a gang that fits one machine: `Same` lives on as `In` its values or, if it lists none, as
+    /// `Exists`. So whatever serves the folded gang would serve it unfolded too.
     #[must_use]
     pub fn without_same(&self) -> Self {
-        let kept = self.requirements.iter().filter_map(|r| match (r.operator(), r.values()) {
-            (Operator::Same, []) => None,
-            (Operator::Same, values) => Some(Requirement::is_in(r.key(), values.iter().cloned())),
-            _ => Some(r.clone()),
+        let plain = self.requirements.iter().map(|r| match (r.operator(), r.values()) {
+            (Operator::Same, []) => Requirement::new(r.key(), Operator::Exists, [""; 0]),
+            (Operator::Same, values) => Requirement::is_in(r.key(), values.iter().cloned()),
+            _ => r.clone(),
         });
-        Self::new(kept.collect(), self.spread.to_vec(), self.priority, self.interruption, self.reclamation)
+        Self::new(plain.collect(), self.spread.to_vec(), self.priority, self.interruption, self.reclamation)
     }
 }
 
@@ -262,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn without_same_keeps_its_values_as_in() {
+    fn without_same_becomes_in_or_exists() {
         let gang = of(vec![
             Requirement::same("block"),
             Requirement::new("zone", Operator::Same, ["b", "a"]),
             Requirement::new("pool", Operator::Exists, [""; 0]),
         ]);
         let plain = gang.without_same();
-        assert_eq!(plain.fingerprint(), "p=0|ipb=1|rpb=1|reqs=pool:3:;zone:1:a,b;|spr=");
+        assert_eq!(plain.fingerprint(), "p=0|ipb=1|rpb=1|reqs=block:3:;pool:3:;zone:1:a,b;|spr=");
         assert_eq!(plain.same(), None);
         assert_eq!(plain.without_same(), plain);
     }
