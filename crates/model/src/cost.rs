@@ -8,6 +8,16 @@ use crate::penalty::PenaltyBucket;
 /// Seconds of grace a voluntary reclaim gives: nobody is waiting for the machine.
 pub const RECLAIM_GRACE_SECS: u32 = 600;
 
+/// A price, probability or penalty as it is stored: a negative zero is a zero. Orders are total, and would tell
+/// the two apart.
+///
+/// ```
+/// assert_eq!(bigfleet_model::cost::canonical(-0.0).to_bits(), 0);
+/// ```
+pub fn canonical(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number }
+}
+
 /// What a machine really costs an hour: its price plus the risk of losing it times what that loss costs.
 ///
 /// A pinned need makes any risk infinitely dear, and no risk at all costs nothing: 0 × ∞ is 0 here, not NaN.

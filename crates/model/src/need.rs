@@ -81,6 +81,15 @@ impl Need {
         machine.covers(&self.min_unit)
     }
 
+    /// Takes another row of the same identity in: amounts are summed, `min_unit` is the per-dimension maximum,
+    /// the earlier first-seen wins, and the row stays parked only if both were.
+    pub fn absorb(&mut self, other: &Self) {
+        self.aggregate = self.aggregate.add(&other.aggregate);
+        self.min_unit = self.min_unit.max(&other.min_unit);
+        self.first_seen_unix_nanos = self.first_seen_unix_nanos.min(other.first_seen_unix_nanos);
+        self.parked &= other.parked;
+    }
+
     /// Demand order: priority down, first seen up, then cluster, fingerprint and group by their bytes.
     ///
     /// Two rows that folding made equal in all of these are told apart by the engine.
@@ -132,10 +141,9 @@ pub fn aggregate(rows: impl IntoIterator<Item = Need>) -> Vec<Need> {
             }
             Entry::Occupied(mut slot) => {
                 let sum = slot.get_mut();
-                sum.aggregate = sum.aggregate.add(&row.aggregate);
-                sum.min_unit = sum.min_unit.max(&row.min_unit);
-                sum.first_seen_unix_nanos = earliest(sum.first_seen_unix_nanos, row.first_seen_unix_nanos);
-                sum.parked &= row.parked;
+                let first_seen = earliest(sum.first_seen_unix_nanos, row.first_seen_unix_nanos);
+                sum.absorb(&row);
+                sum.first_seen_unix_nanos = first_seen;
             }
         }
     }

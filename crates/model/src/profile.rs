@@ -132,16 +132,16 @@ impl Profile {
         self.requirements.iter().all(|r| r.matches(facts))
     }
 
-    /// The profile of a gang that fits one machine: `Same` lives on as `In` with its values or, if it lists none, as
-    /// `Exists`, so that whatever serves the folded need would also serve the gang.
+    /// The profile of a gang that fits one machine: `Same` lives on as `In` its values or, if it lists none, as
+    /// `Exists`. So whatever serves the folded gang would serve it unfolded too.
     #[must_use]
     pub fn without_same(&self) -> Self {
-        let kept = self.requirements.iter().map(|r| match (r.operator(), r.values()) {
+        let plain = self.requirements.iter().map(|r| match (r.operator(), r.values()) {
             (Operator::Same, []) => Requirement::new(r.key(), Operator::Exists, [""; 0]),
             (Operator::Same, values) => Requirement::is_in(r.key(), values.iter().cloned()),
             _ => r.clone(),
         });
-        Self::new(kept.collect(), self.spread.to_vec(), self.priority, self.interruption, self.reclamation)
+        Self::new(plain.collect(), self.spread.to_vec(), self.priority, self.interruption, self.reclamation)
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn without_same_keeps_its_values_as_in_and_its_key_as_exists() {
+    fn without_same_becomes_in_or_exists() {
         let gang = of(vec![
             Requirement::same("block"),
             Requirement::new("zone", Operator::Same, ["b", "a"]),

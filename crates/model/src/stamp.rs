@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::cost::canonical;
 use crate::text::Quoted;
 
 /// The priority a machine was bound at.
@@ -124,7 +125,7 @@ fn read_dollars(text: &str, field: &mut f64) -> Option<()> {
     if dollars.is_nan() || dollars < 0.0 {
         return None;
     }
-    *field = dollars;
+    *field = canonical(dollars);
     Some(())
 }
 

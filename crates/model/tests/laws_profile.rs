@@ -180,14 +180,14 @@ proptest! {
     }
 
     #[test]
-    fn without_same_drops_same_and_nothing_else(parts in parts()) {
+    fn without_same_replaces_same_and_nothing_else(parts in parts()) {
         let profile = profile(&parts);
         let plain = profile.without_same();
         prop_assert!(plain.same().is_none());
-        let expected = profile.requirements().iter().filter_map(|r| match r.operator() {
-            Operator::Same if r.values().is_empty() => None,
-            Operator::Same => Some(Requirement::is_in(r.key(), r.values().iter().cloned())),
-            _ => Some(r.clone()),
+        let expected = profile.requirements().iter().map(|r| match r.operator() {
+            Operator::Same if r.values().is_empty() => Requirement::new(r.key(), Operator::Exists, [""; 0]),
+            Operator::Same => Requirement::is_in(r.key(), r.values().iter().cloned()),
+            _ => r.clone(),
         });
         let mut expected: Vec<Requirement> = expected.collect();
         expected.sort();

@@ -7,12 +7,17 @@ const MAX_AMOUNT: u64 = (1 << 63) - 1;
 
 /// Whether `have` holds at least as much of everything in `demand`.
 pub(crate) fn covers(have: &Amounts, demand: &Amounts) -> bool {
-    demand.iter().all(|(name, wanted)| have.get(name).copied().unwrap_or(0) >= *wanted)
+    demand.iter().all(|(name, wanted)| amount(have, name) >= *wanted)
 }
 
 /// Whether `have` has a positive amount of something that is still missing.
 pub(crate) fn contributes(have: &Amounts, missing: &Amounts) -> bool {
     missing.keys().any(|name| have.contains_key(name))
+}
+
+/// How much there is of one resource.
+pub(crate) fn amount(of: &Amounts, name: &str) -> u64 {
+    of.get(name).copied().unwrap_or(0)
 }
 
 /// Adds `more` to `sum`.
@@ -23,12 +28,9 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Takes `taken` away from `missing`, never below 0.
-pub(crate) fn subtract(missing: &mut Amounts, taken: &Amounts) {
-    for (name, amount) in taken {
-        if let Some(left) = missing.get_mut(name) {
-            *left = left.saturating_sub(*amount);
-        }
-    }
-    missing.retain(|_, left| *left > 0);
+/// What is left of `missing` without `taken`, never below 0.
+pub(crate) fn less(missing: &Amounts, taken: &Amounts) -> Amounts {
+    let left =
+        missing.iter().map(|(name, wanted)| (name.clone(), wanted.saturating_sub(amount(taken, name))));
+    left.filter(|(_, left)| *left > 0).collect()
 }

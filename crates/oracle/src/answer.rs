@@ -31,7 +31,9 @@ pub(crate) fn answer(cycle: &Cycle<'_>, reclaimed: &[usize], released: &[usize])
                 value: row.domain.as_ref().map(|domain| domain.value.clone()),
             });
         }
-        if let Some(freed) = &row.freed
+    }
+    for need in cycle.turns() {
+        if let Some(freed) = &cycle.rows[need].freed
             && !freed.missing.is_empty()
         {
             answer.unresolved.push(Shortfall {
@@ -71,7 +73,7 @@ fn actions(cycle: &Cycle<'_>, reclaimed: &[usize], released: &[usize]) -> Vec<Ac
             [(MachineState::Idle, ActionKind::Bootstrap), (MachineState::Speculative, ActionKind::Provision)]
         {
             let mut gained: Vec<usize> =
-                row.acquired.iter().copied().filter(|m| cycle.machines[*m].state == state).collect();
+                row.gained.iter().copied().filter(|m| cycle.machines[*m].state == state).collect();
             gained.sort_by(|a, b| cycle.machines[*a].id.cmp(&cycle.machines[*b].id));
             actions.extend(gained.into_iter().map(|machine| Action {
                 cluster: Some(row.need.cluster.to_string()),
@@ -80,7 +82,8 @@ fn actions(cycle: &Cycle<'_>, reclaimed: &[usize], released: &[usize]) -> Vec<Ac
             }));
         }
     }
-    for (need, row) in cycle.rows.iter().enumerate() {
+    for need in cycle.turns() {
+        let row = &cycle.rows[need];
         let victims = row.freed.iter().flat_map(|freed| freed.victims.iter().copied());
         actions.extend(victims.map(|machine| Action {
             cluster: Some(cycle.machines[machine].cluster.to_string()),

@@ -1,13 +1,13 @@
-//! What a cycle knows while it decides: the snapshot, and who has claimed what so far.
+//! What a cycle knows while it decides: the snapshot, and who keeps and who has claimed what so far.
 
 use std::cmp::Ordering;
 
 use bigfleet_model::machine::{Machine, MachineState};
-use bigfleet_model::need::Need;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_scenario::answer::{self, Amounts};
 use bigfleet_scenario::{CycleOptions, Scenario};
 
-use crate::amounts::{contributes, covers, subtract};
+use crate::amounts::{add, covers, less};
 use crate::matching::{self, matches};
 use crate::order;
 
@@ -20,16 +20,16 @@ pub(crate) struct Row {
     pub(crate) aggregate: Amounts,
     /// What every machine must hold alone.
     pub(crate) min_unit: Amounts,
-    /// Whether folding made it.
-    pub(crate) folded: bool,
+    /// The gangs that were folded into it; none for a need that stands as it was asked for.
+    pub(crate) gangs: Vec<NeedKey>,
     /// What is still missing in phase 1.
     pub(crate) missing: Amounts,
     /// The domain chosen for a gang.
     pub(crate) domain: Option<Domain>,
-    /// Machines it had and keeps.
+    /// Bound machines it was credited with.
     pub(crate) credited: Vec<usize>,
-    /// Machines it gets.
-    pub(crate) acquired: Vec<usize>,
+    /// Free machines it gets, and bound ones it takes over.
+    pub(crate) gained: Vec<usize>,
     /// What was free and counted for it when its turn to acquire came.
     pub(crate) free_at_turn: Vec<usize>,
     /// What phase 2 did for it; none if it was not short.
@@ -65,13 +65,18 @@ impl Row {
             min_unit: answer::amounts(&need.min_unit),
             aggregate,
             need,
-            folded: false,
+            gangs: Vec::new(),
             domain: None,
             credited: Vec::new(),
-            acquired: Vec::new(),
+            gained: Vec::new(),
             free_at_turn: Vec::new(),
             freed: None,
         }
+    }
+
+    /// Whether folding made it.
+    pub(crate) fn is_folded(&self) -> bool {
+        !self.gangs.is_empty()
     }
 
     /// The key of its domains, if it is a gang.
@@ -86,7 +91,28 @@ impl Row {
 
     /// Everything it claims.
     pub(crate) fn held(&self) -> impl Iterator<Item = usize> + '_ {
-        self.credited.iter().chain(&self.acquired).copied()
+        self.credited.iter().chain(&self.gained).copied()
+    }
+
+    /// Whether this is its identity or, if it is folded, that of one of its gangs.
+    fn goes_by(&self, key: &NeedKey) -> bool {
+        self.need.key() == *key || self.gangs.contains(key)
+    }
+
+    /// Whether the machine is its own by its stamp.
+    pub(crate) fn owns(&self, machine: &Machine) -> bool {
+        let stamp = &machine.assigned;
+        self.goes_by(&NeedKey {
+            cluster: stamp.cluster.clone(),
+            fingerprint: stamp.fingerprint.clone(),
+            group: stamp.group.clone(),
+        })
+    }
+
+    /// Whether the machine drains on its behalf.
+    pub(crate) fn drains(&self, machine: &Machine) -> bool {
+        machine.state == MachineState::Draining
+            && machine.draining_for.as_ref().is_some_and(|key| self.goes_by(key))
     }
 }
 
@@ -96,6 +122,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) machines: &'a [Machine],
     /// What each machine provides.
     pub(crate) provides: Vec<Amounts>,
+    /// The need that keeps each machine.
+    pub(crate) kept_by: Vec<Option<usize>>,
     /// The need that claims each machine.
     pub(crate) claimed_by: Vec<Option<usize>>,
     /// The demand, in demand order.
@@ -112,11 +140,19 @@ impl<'a> Cycle<'a> {
         Self {
             machines: &scenario.machines,
             provides: scenario.machines.iter().map(provides).collect(),
+            kept_by: vec![None; scenario.machines.len()],
             claimed_by: vec![None; scenario.machines.len()],
             rows,
             options: &scenario.options,
             now_unix_nanos: scenario.now_unix_nanos,
         }
+    }
+
+    /// The needs in precedence order.
+    pub(crate) fn turns(&self) -> Vec<usize> {
+        let mut turns: Vec<usize> = (0..self.rows.len()).collect();
+        turns.sort_by(|a, b| order::precedence(&self.rows[*a], &self.rows[*b]));
+        turns
     }
 
     /// The machines for which `wanted` holds, in the given order.
@@ -138,8 +174,45 @@ impl<'a> Cycle<'a> {
     }
 
     /// Whether nobody claims the machine.
-    pub(crate) fn is_free(&self, machine: usize) -> bool {
+    pub(crate) fn is_unclaimed(&self, machine: usize) -> bool {
         self.claimed_by[machine].is_none()
+    }
+
+    /// Whether the machine is a need's own.
+    pub(crate) fn is_own(&self, machine: usize, need: usize) -> bool {
+        self.rows[need].owns(&self.machines[machine])
+    }
+
+    /// The machines bound to a need: its cluster's Configured ones in keep order, then its Configuring ones,
+    /// then its own Creating ones by id; those that count, whoever claims or keeps them.
+    pub(crate) fn bound(&self, need: usize) -> Vec<usize> {
+        let in_cluster = |state: MachineState| {
+            move |at: usize, m: &Machine| {
+                m.state == state && *m.cluster == *self.rows[need].need.cluster && self.counts(at, need)
+            }
+        };
+        let made_for_it = |at: usize, m: &Machine| {
+            m.state == MachineState::Creating && self.is_own(at, need) && self.counts(at, need)
+        };
+        let mut list = self.machines_where(in_cluster(MachineState::Configured), order::keep);
+        list.extend(self.machines_where(in_cluster(MachineState::Configuring), order::keep));
+        list.extend(self.machines_where(made_for_it, order::by_id));
+        list
+    }
+
+    /// The unclaimed Idle and Speculative machines that count for a need, by id.
+    pub(crate) fn free(&self, need: usize) -> Vec<usize> {
+        let is_free = |at: usize, m: &Machine| {
+            matches!(m.state, MachineState::Idle | MachineState::Speculative)
+                && self.is_unclaimed(at)
+                && self.counts(at, need)
+        };
+        self.machines_where(is_free, order::by_id)
+    }
+
+    /// The machines Draining on behalf of a need that count, by id.
+    pub(crate) fn draining_for(&self, need: usize) -> Vec<usize> {
+        self.machines_where(|at, m| self.rows[need].drains(m) && self.counts(at, need), order::by_id)
     }
 
     /// The machine's domain for a gang.
@@ -154,30 +227,28 @@ impl<'a> Cycle<'a> {
             || row.domain.as_ref().is_some_and(|d| self.domain_of(machine, need) == Some(&d.value))
     }
 
-    /// Whether a machine still helps a need in phase 1.
-    pub(crate) fn contributes(&self, machine: usize, need: usize) -> bool {
-        contributes(&self.provides[machine], &self.rows[need].missing)
+    /// What these machines provide together.
+    pub(crate) fn total(&self, machines: &[usize]) -> Amounts {
+        let mut total = Amounts::new();
+        for machine in machines {
+            add(&mut total, &self.provides[*machine]);
+        }
+        total
     }
 
-    /// Gives the whole machine to the need.
-    pub(crate) fn claim(&mut self, machine: usize, need: usize) {
-        assert!(self.claimed_by[machine].is_none(), "a machine is claimed once");
-        self.claimed_by[machine] = Some(need);
-        subtract(&mut self.rows[need].missing, &self.provides[machine]);
+    /// Gives whole machines to the need.
+    pub(crate) fn claim(&mut self, machines: &[usize], need: usize) {
+        for machine in machines {
+            assert!(self.claimed_by[*machine].is_none(), "a machine is claimed once");
+            self.claimed_by[*machine] = Some(need);
+            let row = &mut self.rows[need];
+            row.missing = less(&row.missing, &self.provides[*machine]);
+        }
     }
 
-    /// What the need may acquire now, in the order it takes it: counting free Idle machines, cheapest first,
-    /// then counting free Speculative ones, lowest effective cost first.
-    pub(crate) fn acquirable(&self, need: usize) -> Vec<usize> {
-        let penalty_usd = self.rows[need].need.profile.interruption().upper_bound_dollars();
-        let free = |state: MachineState| {
-            move |at: usize, m: &Machine| m.state == state && self.is_free(at) && self.counts(at, need)
-        };
-        let mut list = self.machines_where(free(MachineState::Idle), order::idle);
-        let slots = self
-            .machines_where(free(MachineState::Speculative), |a, b| order::speculative(a, b, penalty_usd));
-        list.extend(slots);
-        list
+    /// Whether a cluster has reported since it was bound to this shard.
+    pub(crate) fn has_reported(&self, cluster: &str) -> bool {
+        self.options.ready_clusters.as_ref().is_none_or(|ready| ready.iter().any(|name| **name == *cluster))
     }
 }
 

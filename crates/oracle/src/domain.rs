@@ -1,112 +1,149 @@
-//! The domain of a gang: one value of its `Same` key, chosen once, for credit and acquisition alike.
+//! The domain of a gang: one value of its `Same` key, chosen at its turn.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bigfleet_scenario::answer::Amounts;
 
-use crate::amounts::{add, contributes, covers, subtract};
-use crate::credit::is_own;
+use crate::amounts::{add, amount, covers, less};
+use crate::bargain::{asking_price, bargains, is_fixed_idle};
 use crate::cycle::{Cycle, Domain};
+use crate::pick::trimmed;
 
 /// What one domain has to offer.
 #[derive(Default)]
 struct Supply {
-    creditable: Amounts,
-    own: Amounts,
-    joint: Amounts,
-    machines: usize,
+    own: Vec<usize>,
+    /// Its own machines are among these.
+    creditable: Vec<usize>,
+    draining: Vec<usize>,
+    free: Vec<usize>,
 }
 
-/// Chooses the domain of a gang; none if there is no machine in any.
-pub(crate) fn choose(
-    cycle: &Cycle<'_>,
-    need: usize,
-    creditable: &[usize],
-    earmarks: &Earmarks,
-) -> Option<Domain> {
+impl Supply {
+    /// Everything in it.
+    fn joint(&self) -> Vec<usize> {
+        [&self.creditable, &self.draining, &self.free].into_iter().flatten().copied().collect()
+    }
+}
+
+/// Chooses the domain of a gang; none if there is no machine in any. What other needs keep counts only if no
+/// domain covers without it.
+pub(crate) fn choose(cycle: &Cycle<'_>, need: usize) -> Option<Domain> {
+    let bound: Vec<usize> = cycle.bound(need).into_iter().filter(|m| cycle.is_unclaimed(*m)).collect();
+    let creditable: Vec<usize> = bound
+        .iter()
+        .copied()
+        .filter(|machine| cycle.is_own(*machine, need) || cycle.kept_by[*machine].is_none())
+        .collect();
+    let first = best(cycle, need, &creditable);
+    if first.as_ref().is_some_and(|domain| domain.covers) {
+        return first;
+    }
+    best(cycle, need, &bound)
+}
+
+fn best(cycle: &Cycle<'_>, need: usize, creditable: &[usize]) -> Option<Domain> {
     let key = |machine: usize| {
         cycle.domain_of(machine, need).expect("a machine that counts for a gang has its key")
     };
     let mut domains: BTreeMap<&str, Supply> = BTreeMap::new();
-    for machine in creditable {
-        let supply = domains.entry(key(*machine)).or_default();
-        add(&mut supply.creditable, &cycle.provides[*machine]);
-        add(&mut supply.joint, &cycle.provides[*machine]);
-        supply.machines += 1;
-        if is_own(cycle, *machine, need) {
-            add(&mut supply.own, &cycle.provides[*machine]);
+    for machine in creditable.iter().copied() {
+        let supply = domains.entry(key(machine)).or_default();
+        supply.creditable.push(machine);
+        if cycle.is_own(machine, need) {
+            supply.own.push(machine);
         }
+    }
+    for machine in cycle.draining_for(need) {
+        domains.entry(key(machine)).or_default().draining.push(machine);
     }
     if !cycle.rows[need].need.parked {
-        for machine in earmarks.left_for(cycle, need) {
-            let supply = domains.entry(key(machine)).or_default();
-            add(&mut supply.joint, &cycle.provides[machine]);
-            supply.machines += 1;
+        for machine in cycle.free(need) {
+            domains.entry(key(machine)).or_default().free.push(machine);
         }
     }
-    let demand = &cycle.rows[need].aggregate;
-    // Smaller values come first, so only a strictly better domain replaces the best so far.
-    let mut best: Option<(&str, Supply)> = None;
+    let mut best: Option<(&str, Offer)> = None;
     for (value, supply) in domains {
-        if best.as_ref().is_none_or(|(_, leader)| rank(&supply, leader, demand).is_gt()) {
-            best = Some((value, supply));
+        let offer = Offer::new(cycle, need, &supply);
+        // Smaller values come first, so only a strictly better domain replaces the best so far.
+        if best.as_ref().is_none_or(|(_, leader)| rank(&offer, leader).is_gt()) {
+            best = Some((value, offer));
         }
     }
-    best.map(|(value, supply)| Domain { value: value.to_owned(), covers: covers(&supply.joint, demand) })
+    best.map(|(value, offer)| Domain { value: value.to_owned(), covers: offer.covers })
 }
 
-/// Which of two domains is better for a demand: greater is better.
-fn rank(a: &Supply, b: &Supply, demand: &Amounts) -> Ordering {
-    let larger = |of: fn(&Supply) -> &Amounts| capped(of(a), demand).total_cmp(&capped(of(b), demand));
-    let creditable = || larger(|s| &s.creditable);
-    let by_supply = match (covers(&a.joint, demand), covers(&b.joint, demand)) {
+/// What a domain is compared by.
+struct Offer {
+    covers: bool,
+    own: f64,
+    creditable: f64,
+    joint: f64,
+    /// These three count as 0 where creditable machines alone cover.
+    new_money_usd: f64,
+    tightness: f64,
+    machines_beyond_credit: usize,
+    machines: usize,
+}
+
+impl Offer {
+    fn new(cycle: &Cycle<'_>, need: usize, supply: &Supply) -> Self {
+        let demand = &cycle.rows[need].aggregate;
+        let joint = cycle.total(&supply.joint());
+        let creditable = cycle.total(&supply.creditable);
+        let credit_covers = covers(&creditable, demand);
+        let machines = supply.joint().len();
+        Self {
+            covers: covers(&joint, demand),
+            own: capped(&cycle.total(&supply.own), demand),
+            creditable: capped(&creditable, demand),
+            joint: capped(&joint, demand),
+            new_money_usd: if credit_covers { 0.0 } else { new_money_usd(cycle, need, supply) },
+            tightness: if credit_covers { 0.0 } else { uncapped(&joint, demand) },
+            machines_beyond_credit: if credit_covers { 0 } else { machines },
+            machines,
+        }
+    }
+}
+
+/// Which of two domains is better: greater is better.
+fn rank(a: &Offer, b: &Offer) -> Ordering {
+    match (a.covers, b.covers) {
         (true, false) => Ordering::Greater,
         (false, true) => Ordering::Less,
-        (true, true) => creditable()
-            .then_with(|| larger(|s| &s.own))
-            .then_with(|| uncapped(&b.joint, demand).total_cmp(&uncapped(&a.joint, demand))),
-        (false, false) => larger(|s| &s.joint).then_with(creditable),
-    };
-    by_supply.then(a.machines.cmp(&b.machines))
+        (true, true) => (a.own.total_cmp(&b.own))
+            .then(a.creditable.total_cmp(&b.creditable))
+            .then(b.new_money_usd.total_cmp(&a.new_money_usd))
+            .then(b.tightness.total_cmp(&a.tightness))
+            .then(a.machines_beyond_credit.cmp(&b.machines_beyond_credit)),
+        (false, false) => (a.own.total_cmp(&b.own))
+            .then(a.joint.total_cmp(&b.joint))
+            .then(a.creditable.total_cmp(&b.creditable))
+            .then(a.machines.cmp(&b.machines)),
+    }
+}
+
+/// The asking prices of what acquisition would pick there for what creditable machines and those draining
+/// for the gang leave missing. Fixed Idle machines are paid for anyway.
+fn new_money_usd(cycle: &Cycle<'_>, need: usize, supply: &Supply) -> f64 {
+    let row = &cycle.rows[need];
+    let mut coming = cycle.total(&supply.creditable);
+    add(&mut coming, &cycle.total(&supply.draining));
+    let missing = less(&row.aggregate, &coming);
+    let picks = trimmed(cycle, bargains(cycle, need, &supply.free, &missing), &missing);
+    let paid = picks.iter().map(|machine| &cycle.machines[*machine]).filter(|m| !is_fixed_idle(m));
+    paid.fold(0.0, |sum, machine| sum + asking_price(machine, row))
 }
 
 /// How much of the demand a total is, summed over the demanded dimensions.
 fn uncapped(total: &Amounts, demand: &Amounts) -> f64 {
-    demand.iter().fold(0.0, |sum, (name, wanted)| sum + ratio(total, name, *wanted))
+    demand.iter().fold(0.0, |sum, (name, wanted)| sum + amount(total, name) as f64 / *wanted as f64)
 }
 
 /// The same, where no dimension makes up for another.
 fn capped(total: &Amounts, demand: &Amounts) -> f64 {
-    demand.iter().fold(0.0, |sum, (name, wanted)| sum + ratio(total, name, *wanted).min(1.0))
-}
-
-fn ratio(total: &Amounts, name: &str, wanted: u64) -> f64 {
-    total.get(name).copied().unwrap_or(0) as f64 / wanted as f64
-}
-
-/// What earlier gangs of this walk will probably acquire. Informs later choices of a domain; claims nothing.
-#[derive(Default)]
-pub(crate) struct Earmarks(BTreeSet<usize>);
-
-impl Earmarks {
-    /// What the need may acquire and nobody before it has earmarked, in the order it would take it.
-    fn left_for(&self, cycle: &Cycle<'_>, need: usize) -> Vec<usize> {
-        cycle.acquirable(need).into_iter().filter(|machine| !self.0.contains(machine)).collect()
-    }
-
-    /// Earmarks what the need still misses inside its domain. A parked need acquires and earmarks nothing.
-    pub(crate) fn earmark(&mut self, cycle: &Cycle<'_>, need: usize) {
-        let row = &cycle.rows[need];
-        if row.need.parked {
-            return;
-        }
-        let mut missing = row.missing.clone();
-        for machine in self.left_for(cycle, need) {
-            if cycle.in_chosen_domain(machine, need) && contributes(&cycle.provides[machine], &missing) {
-                subtract(&mut missing, &cycle.provides[machine]);
-                self.0.insert(machine);
-            }
-        }
-    }
+    demand
+        .iter()
+        .fold(0.0, |sum, (name, wanted)| sum + (amount(total, name) as f64 / *wanted as f64).min(1.0))
 }

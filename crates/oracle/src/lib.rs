@@ -9,37 +9,40 @@
 //! ([`random_edits`]) and makes those that fail small ([`shrink`], [`disagreement`]). It is for tests and
 //! never shipped.
 //!
-//! Read [`decide`], then one file per phase: `normalise`, `credit`, `domain`, `acquire`, `preempt`,
-//! `reclaim`, `reasons`.
+//! Read [`decide`], then one file per phase: `normalise`, `walk` (with `bargain`, `pick`, `domain` and
+//! `spread`), `preempt`, `reclaim`, `reasons`.
 
-mod acquire;
 mod amounts;
 mod answer;
-mod credit;
+mod bargain;
 mod cycle;
 mod domain;
 mod edit;
 mod matching;
 mod normalise;
 mod order;
+mod orders;
+mod pick;
 mod preempt;
 mod random;
 mod reasons;
 mod reclaim;
 mod shrink;
 mod spread;
+mod steady;
+mod walk;
 
 pub use edit::{Edit, apply, random_edits};
 pub use random::{Size, random_scenario};
 pub use shrink::{as_vector, disagreement, shrink};
+pub use steady::{CYCLES, Course, Latencies, Steady, inversions};
 
 use bigfleet_scenario::{Answer, Scenario};
 
 /// Decides one cycle.
 pub fn decide(scenario: &Scenario) -> Answer {
     let mut cycle = cycle::Cycle::new(scenario, normalise::normalise(scenario));
-    credit::credit(&mut cycle);
-    acquire::acquire(&mut cycle);
+    walk::walk(&mut cycle);
     preempt::preempt(&mut cycle);
     let reclaimed = reclaim::reclaim(&cycle);
     let released = reclaim::release(&cycle);

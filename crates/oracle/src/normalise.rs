@@ -3,25 +3,29 @@
 //! A gang that fits one machine has no use for a domain. Equal gangs of that kind are one plain need whose
 //! smallest piece is a gang.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::{Machine, MachineState};
-use bigfleet_model::need::Need;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::{Operator, Requirement};
 use bigfleet_scenario::Scenario;
-use bigfleet_scenario::answer::amounts;
+use bigfleet_scenario::answer::{Amounts, amounts};
 
 use crate::amounts::{add, covers};
 use crate::cycle::{Row, provides};
-use crate::matching::{matches, same_key};
+use crate::matching::{matches, same_key, value};
 use crate::order;
 
 /// The demand after folding, in demand order.
 pub(crate) fn normalise(scenario: &Scenario) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for need in &scenario.needs {
-        if same_key(&need.profile).is_some() && fits_one_machine(need, &scenario.machines) {
+        if same_key(&need.profile).is_some()
+            && fits_one_machine(need, &scenario.machines)
+            && !is_at_home(need, &scenario.machines)
+        {
             fold(&mut rows, need);
         } else {
             rows.push(Row::new(need.clone()));
@@ -31,12 +35,19 @@ pub(crate) fn normalise(scenario: &Scenario) -> Vec<Row> {
     rows
 }
 
-/// Whether some machine could hold the whole gang. Who holds that machine now and `min_unit` do not matter.
+/// Whether some machine could hold the whole gang. Who claims that machine and `min_unit` do not matter.
 fn fits_one_machine(need: &Need, machines: &[Machine]) -> bool {
+    let folded = NeedKey {
+        cluster: need.cluster.clone(),
+        fingerprint: without_same(&need.profile).fingerprint().into(),
+        group: Arc::from(""),
+    };
     let within_reach = |machine: &Machine| match machine.state {
         MachineState::Configured | MachineState::Configuring => *machine.cluster == *need.cluster,
+        MachineState::Creating => machine.assigned.cluster == need.cluster,
         MachineState::Idle | MachineState::Speculative => true,
-        _ => false,
+        MachineState::Draining => machine.draining_for.as_ref() == Some(&folded),
+        MachineState::Deleting | MachineState::Failed => false,
     };
     machines.iter().any(|machine| {
         within_reach(machine)
@@ -45,12 +56,31 @@ fn fits_one_machine(need: &Need, machines: &[Machine]) -> bool {
     })
 }
 
+/// Whether the gang's own machines in one domain cover it: what runs is not moved.
+fn is_at_home(need: &Need, machines: &[Machine]) -> bool {
+    use MachineState::{Configured, Configuring, Creating};
+    let Some(key) = same_key(&need.profile) else { return false };
+    let gang = Row::new(need.clone());
+    let mut domains: BTreeMap<&str, Amounts> = BTreeMap::new();
+    for machine in machines {
+        if matches!(machine.state, Configured | Configuring | Creating)
+            && gang.owns(machine)
+            && matches(machine, &need.profile)
+            && covers(&provides(machine), &gang.min_unit)
+            && let Some(domain) = value(machine, key)
+        {
+            add(domains.entry(domain).or_default(), &provides(machine));
+        }
+    }
+    domains.values().any(|own| covers(own, &gang.aggregate))
+}
+
 /// Adds a gang to the plain need of its equals, or starts one.
 fn fold(rows: &mut Vec<Row>, gang: &Need) {
     let profile = without_same(&gang.profile);
     let one_gang = amounts(&gang.aggregate);
     let equals = rows.iter_mut().find(|row| {
-        row.folded
+        row.is_folded()
             && row.need.cluster == gang.cluster
             && row.need.profile.fingerprint() == profile.fingerprint()
             && row.min_unit == one_gang
@@ -60,6 +90,7 @@ fn fold(rows: &mut Vec<Row>, gang: &Need) {
         row.missing = row.aggregate.clone();
         row.need.aggregate = row.need.aggregate.add(&gang.aggregate);
         row.need.first_seen_unix_nanos = row.need.first_seen_unix_nanos.min(gang.first_seen_unix_nanos);
+        row.gangs.push(gang.key());
         return;
     }
     let plain = Need {
@@ -69,23 +100,19 @@ fn fold(rows: &mut Vec<Row>, gang: &Need) {
         parked: false,
         ..gang.clone()
     };
-    rows.push(Row { folded: true, ..Row::new(plain) });
+    rows.push(Row { gangs: vec![gang.key()], ..Row::new(plain) });
 }
 
-/// The profile without `Same`: where it listed values these become `In`, otherwise it vanishes.
+/// The profile without `Same`: where it listed values these become `In`, otherwise the key must exist.
 fn without_same(profile: &Profile) -> Profile {
-    let mut kept: Vec<Requirement> = Vec::new();
-    for requirement in profile.requirements() {
+    let plain = |requirement: &Requirement| {
         if requirement.operator() != Operator::Same {
-            kept.push(requirement.clone());
-        } else if !requirement.values().is_empty() {
-            kept.push(Requirement::new(
-                requirement.key(),
-                Operator::In,
-                requirement.values().iter().cloned(),
-            ));
+            return requirement.clone();
         }
-    }
+        let operator = if requirement.values().is_empty() { Operator::Exists } else { Operator::In };
+        Requirement::new(requirement.key(), operator, requirement.values().iter().cloned())
+    };
+    let requirements = profile.requirements().iter().map(plain).collect();
     let spread = profile.spread().to_vec();
-    Profile::new(kept, spread, profile.priority(), profile.interruption(), profile.reclamation())
+    Profile::new(requirements, spread, profile.priority(), profile.interruption(), profile.reclamation())
 }

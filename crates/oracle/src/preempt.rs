@@ -3,94 +3,124 @@
 use std::collections::BTreeSet;
 
 use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_scenario::answer::Amounts;
 
-use crate::amounts::{contributes, subtract};
+use crate::amounts::{contributes, less};
 use crate::cycle::{Cycle, Freed, Row};
 use crate::matching::strict_spread;
 use crate::order;
+use crate::pick::{trimmed, until_covered};
 use crate::spread::Tally;
 
-/// Finds victims for every need with a deficit: priority down, then demand order, which is demand order.
+/// Finds victims for every need with a deficit, in precedence order.
 pub(crate) fn preempt(cycle: &mut Cycle<'_>) {
     // Machines that already serve a need of this pass, draining or about to.
     let mut taken: BTreeSet<usize> = BTreeSet::new();
-    for need in 0..cycle.rows.len() {
+    for need in cycle.turns() {
         let row = &cycle.rows[need];
         if row.missing.is_empty() {
             continue;
         }
-        let without_domain = row.same_key().is_some() && row.domain.is_none();
-        let freed = if row.need.parked || without_domain {
-            Freed { in_flight: Vec::new(), victims: Vec::new(), missing: row.missing.clone() }
+        let freed = if row.need.parked {
+            None
+        } else if row.same_key().is_some() {
+            for_gang(cycle, need, &taken)
         } else {
-            free(cycle, need, &mut taken)
+            Some(for_plain(cycle, need, &taken))
         };
+        let skipped = || Freed { in_flight: Vec::new(), victims: Vec::new(), missing: row.missing.clone() };
+        let freed = freed.unwrap_or_else(skipped);
+        taken.extend(freed.in_flight.iter().chain(&freed.victims));
         cycle.rows[need].freed = Some(freed);
     }
 }
 
-fn free(cycle: &Cycle<'_>, need: usize, taken: &mut BTreeSet<usize>) -> Freed {
+/// What drains, and is to drain, for a need that may use machines anywhere.
+fn for_plain(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Freed {
     let row = &cycle.rows[need];
-    let mut missing = row.missing.clone();
-
-    let draining = cycle.machines_where(
-        |at, m| drains_for(m, row) && cycle.counts(at, need) && cycle.in_chosen_domain(at, need),
-        order::by_id,
-    );
-    let mut in_flight = Vec::new();
-    for machine in draining {
-        if !taken.contains(&machine) && contributes(&cycle.provides[machine], &missing) {
-            subtract(&mut missing, &cycle.provides[machine]);
-            taken.insert(machine);
-            in_flight.push(machine);
+    let draining = untaken(cycle.draining_for(need), taken);
+    let in_flight = until_covered(cycle, &draining, &row.missing);
+    let missing = less(&row.missing, &cycle.total(&in_flight));
+    let list = eligible(cycle, need, taken);
+    let victims = match strict_spread(&row.need.profile) {
+        None => trimmed(cycle, until_covered(cycle, &list, &missing), &missing),
+        Some(strict) => {
+            let counted = row.held().chain(cycle.draining_for(need));
+            let others = list.iter().copied().chain(cycle.free(need));
+            evenly(cycle, Tally::new(cycle, strict, counted, others), &list, &missing)
         }
-    }
+    };
+    Freed { missing: less(&missing, &cycle.total(&victims)), in_flight, victims }
+}
 
-    let candidates = cycle.machines_where(
-        |at, _| !taken.contains(&at) && may_be_preempted(cycle, at, need),
-        |a, b| score(cycle, row, b).total_cmp(&score(cycle, row, a)).then_with(|| order::by_id(a, b)),
-    );
-    let held = row.held().chain(in_flight.iter().copied());
-    let mut tally =
-        strict_spread(&row.need.profile).map(|strict| Tally::new(cycle, strict, held, &candidates));
-    let mut victims = Vec::new();
+/// Victims under a strict spread: for every pick the first that contributes and that the spread permits.
+fn evenly(cycle: &Cycle<'_>, mut tally: Tally<'_>, list: &[usize], missing: &Amounts) -> Vec<usize> {
+    let mut missing = missing.clone();
+    let mut victims: Vec<usize> = Vec::new();
     loop {
-        let pick = candidates.iter().copied().find(|machine| {
-            !taken.contains(machine)
+        let next = list.iter().copied().find(|machine| {
+            !victims.contains(machine)
                 && contributes(&cycle.provides[*machine], &missing)
-                && tally.as_ref().is_none_or(|tally| tally.admits(cycle, *machine))
+                && tally.admits(cycle, *machine)
         });
-        let Some(machine) = pick else { break };
-        subtract(&mut missing, &cycle.provides[machine]);
-        taken.insert(machine);
+        let Some(machine) = next else { return victims };
+        missing = less(&missing, &cycle.provides[machine]);
         victims.push(machine);
-        if let Some(tally) = &mut tally {
-            tally.take(cycle, machine);
-        }
+        tally.take(cycle, machine);
     }
-    Freed { in_flight, victims, missing }
 }
 
-/// Whether a machine is draining on behalf of this need.
-fn drains_for(machine: &Machine, row: &Row) -> bool {
-    let need = &row.need;
-    machine.state == MachineState::Draining
-        && machine.draining_for.as_ref().is_some_and(|key| {
-            key.cluster == need.cluster
-                && *key.fingerprint == *need.profile.fingerprint()
-                && key.group == need.group
-        })
+/// What drains, and is to drain, for a gang: in its own domain if that completes it, else where that takes the
+/// fewest victims. None if no domain completes it.
+fn for_gang(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Option<Freed> {
+    let own = cycle.rows[need].domain.as_ref().map(|domain| domain.value.as_str());
+    if let Some(freed) = own.and_then(|domain| completed_in(cycle, need, domain, taken)) {
+        return Some(freed);
+    }
+    let values = (0..cycle.machines.len()).filter_map(|machine| cycle.domain_of(machine, need));
+    let domains: BTreeSet<&str> = values.collect();
+    let complete = domains.into_iter().filter_map(|domain| completed_in(cycle, need, domain, taken));
+    // Smaller values come first, and the first of equals is taken.
+    complete.min_by_key(|freed| freed.victims.len())
 }
 
-/// Whether a machine may be taken for a need, as long as it adds something.
-fn may_be_preempted(cycle: &Cycle<'_>, at: usize, need: usize) -> bool {
-    let machine = &cycle.machines[at];
-    let priority = cycle.rows[need].priority();
-    machine.state == MachineState::Configured
-        && machine.assigned.priority < priority
-        && cycle.claimed_by[at].is_none_or(|holder| cycle.rows[holder].priority() < priority)
-        && cycle.counts(at, need)
-        && cycle.in_chosen_domain(at, need)
+/// What has to drain in a domain so that the gang is complete there; none if nothing does.
+fn completed_in(cycle: &Cycle<'_>, need: usize, domain: &str, taken: &BTreeSet<usize>) -> Option<Freed> {
+    let row = &cycle.rows[need];
+    let here = |machines: Vec<usize>| -> Vec<usize> {
+        machines.into_iter().filter(|machine| cycle.domain_of(*machine, need) == Some(domain)).collect()
+    };
+    let missing = less(&row.aggregate, &cycle.total(&here(row.held().collect())));
+    let missing = less(&missing, &cycle.total(&here(cycle.free(need))));
+    let in_flight = until_covered(cycle, &here(untaken(cycle.draining_for(need), taken)), &missing);
+    let missing = less(&missing, &cycle.total(&in_flight));
+    let victims =
+        trimmed(cycle, until_covered(cycle, &here(eligible(cycle, need, taken)), &missing), &missing);
+    let missing = less(&missing, &cycle.total(&victims));
+    missing.is_empty().then_some(Freed { in_flight, victims, missing })
+}
+
+fn untaken(machines: Vec<usize>, taken: &BTreeSet<usize>) -> Vec<usize> {
+    machines.into_iter().filter(|machine| !taken.contains(machine)).collect()
+}
+
+/// The machines that may be taken for a need as long as they add something, best victim first: unclaimed
+/// before claimed, then by score, then by id.
+fn eligible(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Vec<usize> {
+    let row = &cycle.rows[need];
+    let may_be_taken = |at: usize, machine: &Machine| {
+        machine.state == MachineState::Configured
+            && machine.assigned.priority < row.priority()
+            && cycle.claimed_by[at].is_none_or(|holder| cycle.rows[holder].priority() < row.priority())
+            && cycle.counts(at, need)
+            && !taken.contains(&at)
+    };
+    let mut list = cycle.machines_where(may_be_taken, |a, b| {
+        score(cycle, row, b).total_cmp(&score(cycle, row, a)).then_with(|| order::by_id(a, b))
+    });
+    // Nobody knows yet what a cluster that has not reported needs.
+    list.sort_by_key(|at| !cycle.is_unclaimed(*at) || !cycle.has_reported(&cycle.machines[*at].cluster));
+    list
 }
 
 /// How good a victim is: every reciprocal first, then its weight, summed from left to right.

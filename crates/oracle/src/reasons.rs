@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bigfleet_model::machine::MachineState;
 use bigfleet_scenario::answer::{Amounts, Reason};
 
-use crate::amounts::{add, covers};
+use crate::amounts::{add, contributes, covers};
 use crate::cycle::Cycle;
 use crate::matching::strict_spread;
 
@@ -39,7 +39,7 @@ fn any_supply(cycle: &Cycle<'_>, need: usize) -> bool {
         lives(cycle, machine)
             && cycle.claimed_by[machine] != Some(need)
             && cycle.counts(machine, need)
-            && cycle.contributes(machine, need)
+            && contributes(&cycle.provides[machine], &cycle.rows[need].missing)
     })
 }
 
@@ -53,7 +53,8 @@ fn topology_forbids(cycle: &Cycle<'_>, need: usize) -> bool {
         && row
             .free_at_turn
             .iter()
-            .any(|machine| cycle.claimed_by[*machine] != Some(need) && cycle.contributes(*machine, need))
+            .filter(|machine| cycle.claimed_by[**machine] != Some(need))
+            .any(|machine| contributes(&cycle.provides[*machine], &row.missing))
 }
 
 /// Whether no domain holds enough counting machines for the gang, whoever holds them now.

@@ -11,15 +11,11 @@ pub(crate) fn reclaim(cycle: &Cycle<'_>) -> Vec<usize> {
     let preempted = |at: usize| {
         cycle.rows.iter().filter_map(|row| row.freed.as_ref()).any(|freed| freed.victims.contains(&at))
     };
-    let has_reported = |cluster: &str| match &cycle.options.ready_clusters {
-        None => true,
-        Some(ready) => ready.iter().any(|name| **name == *cluster),
-    };
     cycle.machines_where(
         |at, m| {
             m.state == MachineState::Configured
-                && has_reported(&m.cluster)
-                && cycle.is_free(at)
+                && cycle.has_reported(&m.cluster)
+                && cycle.is_unclaimed(at)
                 && !preempted(at)
         },
         |a, b| a.cluster.as_bytes().cmp(b.cluster.as_bytes()).then_with(|| order::keep(a, b)),
@@ -38,6 +34,8 @@ pub(crate) fn release(cycle: &Cycle<'_>) -> Vec<usize> {
         let (Some(hold), Some(since)) = (hold, machine.idle_since_unix_nanos) else { return false };
         i128::from(cycle.now_unix_nanos) - i128::from(since) >= i128::from(hold.get())
     };
-    cycle
-        .machines_where(|at, m| m.state == MachineState::Idle && cycle.is_free(at) && is_due(m), order::by_id)
+    cycle.machines_where(
+        |at, m| m.state == MachineState::Idle && cycle.is_unclaimed(at) && is_due(m),
+        order::by_id,
+    )
 }

@@ -12,18 +12,18 @@ pub(crate) struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    /// Counts `held` machines; the domains are theirs and those of the `candidates`.
+    /// Counts these machines; the domains are theirs and those of the `others`.
     pub(crate) fn new(
         cycle: &Cycle<'_>,
         strict: Strict<'a>,
-        held: impl IntoIterator<Item = usize>,
-        candidates: &[usize],
+        counted: impl IntoIterator<Item = usize>,
+        others: impl IntoIterator<Item = usize>,
     ) -> Self {
         let mut tally = Self { strict, counts: BTreeMap::new() };
-        for machine in candidates {
-            tally.count(cycle, *machine, 0);
+        for machine in others {
+            tally.count(cycle, machine, 0);
         }
-        for machine in held {
+        for machine in counted {
             tally.count(cycle, machine, 1);
         }
         tally

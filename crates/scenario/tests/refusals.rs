@@ -61,10 +61,6 @@ fn messages_name_the_row_the_field_and_the_remedy() {
             machine(r#""id": "x", "state": "Idle", "assigned_interruption_penalty": -1"#),
             "`assigned penalties`",
         ),
-        (
-            need(r#""cluster": "c1""#),
-            r#"need 1 (cluster "c1"), `cluster, profile and group`: has the same identity as entry 0"#,
-        ),
         (need(""), r#"need 1 (cluster ""), `cluster`: is missing or empty"#),
         (need(r#""cluster": "c2", "parked": true"#), "`parked`: is set, but only a need with a `Same`"),
         (

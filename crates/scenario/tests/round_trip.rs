@@ -1,11 +1,12 @@
 //! What is written reads back as it was.
 
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_scenario::{Answer, input, vectors};
 
 #[test]
 fn every_vector_survives_being_written_and_read() {
     let vectors = vectors::all().expect("the vectors are in the checkout");
-    assert!(vectors.len() >= 252, "only {} vectors", vectors.len());
+    assert!(vectors.len() >= 351, "only {} vectors", vectors.len());
     for vector in vectors {
         let mut page = Vec::new();
         input::write(&mut page, &vector.scenario).expect("writing to memory");
@@ -59,8 +60,7 @@ fn a_bad_line_is_named_and_the_next_is_read() {
 
 #[test]
 fn numbers_keep_every_bit() {
-    for text in ["0.30000000000000004", "5e-324", "1.7976931348623157e308", "0.1", "-0.0", "9007199254740993"]
-    {
+    for text in ["0.30000000000000004", "5e-324", "1.7976931348623157e308", "0.1", "9007199254740993"] {
         let json = format!(r#"{{"machines": [{{"id": "m", "state": "Idle", "price": {text}}}]}}"#);
         let scenario = input::read(json.as_bytes()).unwrap();
         let price: f64 = text.parse().unwrap();
@@ -70,6 +70,48 @@ fn numbers_keep_every_bit() {
         let copy = input::read(&copy).unwrap();
         assert_eq!(copy.machines[0].price_usd_per_hour.to_bits(), price.to_bits(), "{text}");
     }
+}
+
+#[test]
+fn a_negative_zero_is_stored_as_zero() {
+    let json =
+        br#"{"machines": [{"id": "m", "state": "Idle", "price": -0.0, "interruption_probability": -0.0,
+        "assigned_interruption_penalty": -0.0, "assigned_reclamation_penalty": -0.0}]}"#;
+    let machine = &input::read(json).unwrap().machines[0];
+    for number in [
+        machine.price_usd_per_hour,
+        machine.interruption_probability,
+        machine.assigned.interruption_penalty_usd,
+        machine.assigned.reclamation_penalty_usd,
+    ] {
+        assert_eq!(number.to_bits(), 0);
+    }
+}
+
+#[test]
+fn rows_of_one_identity_are_one_need() {
+    let json = br#"{"machines": [
+        {"id": "a", "state": "Configured", "cluster": "c1", "assigned_need": 2},
+        {"id": "b", "state": "Draining", "cluster": "c1", "draining_for": {"need": 3}}], "needs": [
+        {"cluster": "c1", "aggregate": {"cpu": "9223372036854775"}, "min_unit": {"cpu": "1", "memory": "4"}, "arrival_unix_nanos": 7},
+        {"cluster": "c2", "aggregate": {"cpu": "1"}, "arrival_unix_nanos": 9},
+        {"cluster": "c1", "aggregate": {"cpu": "5", "memory": "8"}, "min_unit": {"cpu": "2"}, "arrival_unix_nanos": 0},
+        {"cluster": "c1", "priority": 3, "requirements": [{"key": "rack", "op": "Same"}], "group": "g", "parked": true},
+        {"cluster": "c1", "priority": 3, "requirements": [{"key": "rack", "op": "Same"}], "group": "g"}]}"#;
+    let scenario = input::read(json).unwrap();
+    let vector = |amounts: &[(&str, &str)]| ResourceVec::parse(amounts.iter().copied()).unwrap();
+    assert_eq!(scenario.needs.len(), 3);
+    let merged = &scenario.needs[0];
+    // The sum stops at the largest amount there is, each dimension of the piece is the largest, and 0 is an
+    // instant like any other.
+    assert_eq!(merged.aggregate, vector(&[("cpu", "9223372036854775807m"), ("memory", "8")]));
+    assert_eq!(merged.min_unit, vector(&[("cpu", "2"), ("memory", "4")]));
+    assert_eq!(merged.first_seen_unix_nanos, 0);
+    assert_eq!(scenario.needs[1].first_seen_unix_nanos, 9);
+    assert!(!scenario.needs[2].parked, "one of its rows is not parked");
+    // Pointers are by row, whatever became of the rows before it.
+    assert_eq!(scenario.machines[0].assigned.fingerprint, merged.key().fingerprint);
+    assert_eq!(scenario.machines[1].draining_for, Some(scenario.needs[2].key()));
 }
 
 #[test]

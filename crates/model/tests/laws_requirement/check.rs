@@ -186,7 +186,11 @@ fn check_profile(profile: &Profile, mut requirements: Vec<Requirement>, facts: F
 
     let plain = profile.without_same();
     assert!(plain.same().is_none());
-    assert!(plain.matches(facts) || !profile.matches(facts), "a gang's machine is one for the folded gang");
+    assert_eq!(
+        plain.matches(facts),
+        profile.matches(facts),
+        "a gang's machines are those of the folded gang"
+    );
     match profile.validate() {
         Ok(()) => true,
         Err(error) => {

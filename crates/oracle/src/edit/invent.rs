@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_scenario::Scenario;
-use bigfleet_scenario::answer::{Action, ActionKind, NormalizedNeed};
+use bigfleet_scenario::answer::{Action, NormalizedNeed};
 use bigfleet_scenario::seed::Seed;
 
 use super::Edit;
-use crate::random::{World, machine, need, options, put_in_state, stamp};
+use crate::orders::begin;
+use crate::random::{World, machine, need, options, put_in_state};
 use crate::{decide, normalise};
 
 /// An action of the last cycle, and the need it was for.
@@ -55,7 +56,6 @@ fn obeyed(seed: &mut Seed, now: &Scenario, orders: &mut Vec<Order>) -> Option<Ed
     let (action, need) = orders.swap_remove(seed.below(orders.len() as u64) as usize);
     // It may have changed since it was ordered about; then nothing comes of it.
     let mut machine = now.machines.iter().find(|machine| *machine.id == *action.machine)?.clone();
-    let cluster: Arc<str> = action.cluster.unwrap_or_default().into();
     let rows = normalise::normalise(now);
     let row = need.and_then(|need| {
         rows.into_iter().map(|row| row.need).find(|row| {
@@ -64,31 +64,7 @@ fn obeyed(seed: &mut Seed, now: &Scenario, orders: &mut Vec<Order>) -> Option<Ed
                 && *row.group == *need.group
         })
     });
-    match (action.kind, machine.state) {
-        (ActionKind::Bootstrap, MachineState::Idle) => {
-            let row = row?;
-            machine.assigned = stamp(&row.cluster, &row.profile, &row.group);
-            put_in_state(&mut machine, MachineState::Configuring, &cluster);
-        }
-        (ActionKind::Provision, MachineState::Speculative) => {
-            let row = row?;
-            machine.assigned = stamp(&row.cluster, &row.profile, &row.group);
-            put_in_state(&mut machine, MachineState::Creating, &cluster);
-        }
-        (ActionKind::Preempt, MachineState::Configured) => {
-            let row = row?;
-            machine.draining_for = Some(row.key());
-            put_in_state(&mut machine, MachineState::Draining, &cluster);
-        }
-        (ActionKind::Reclaim, MachineState::Configured) => {
-            put_in_state(&mut machine, MachineState::Draining, &cluster);
-        }
-        (ActionKind::Delete, MachineState::Idle) => {
-            put_in_state(&mut machine, MachineState::Deleting, &cluster);
-        }
-        _ => return None,
-    }
-    Some(Edit::Observe(Box::new(machine)))
+    begin(&mut machine, &action, row.as_ref()).then(|| Edit::Observe(Box::new(machine)))
 }
 
 /// A known machine after a change.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::cost::canonical;
 use bigfleet_model::label::{LabelError, Labels};
 use bigfleet_model::machine::{HostRef, Machine, MachineError, MachineState};
 use bigfleet_model::resource::{ResourceError, ResourceVec};
@@ -106,8 +107,8 @@ impl TryFrom<&v1alpha1::Machine> for Received {
         machine.labels = labels;
         machine.resources = amounts("resources", &message.resources)?;
         machine.allocatable = amounts("allocatable", &message.allocatable)?;
-        machine.price_usd_per_hour = message.price_per_hour;
-        machine.interruption_probability = message.interruption_probability;
+        machine.price_usd_per_hour = canonical(message.price_per_hour);
+        machine.interruption_probability = canonical(message.interruption_probability);
         machine.assigned = assigned;
         machine.last_error = message.last_error.as_str().into();
         machine.check()?;

@@ -1,10 +1,11 @@
 //! From rows to a scenario: everything that enters is checked here, once.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_model::capacity::CapacityType;
-use bigfleet_model::cost::VictimWeights;
+use bigfleet_model::cost::{VictimWeights, canonical};
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{HostRef, Machine, MachineProblem, MachineState};
 use bigfleet_model::need::{Need, NeedKey};
@@ -32,7 +33,10 @@ fn at<E: Into<FieldProblem>>(field: &'static str) -> impl FnOnce(E) -> Refusal {
 pub(super) fn scenario(input: &Input<'_>) -> Result<Scenario, InputError> {
     let options = options(input);
     let mut names = Names::default();
-    let mut keys: BTreeMap<NeedKey, usize> = BTreeMap::new();
+    // Rows of one identity are one need, as they are when a cluster reports them. A pointer to any of them
+    // points at that need.
+    let mut places: BTreeMap<NeedKey, usize> = BTreeMap::new();
+    let mut rows: Vec<NeedKey> = Vec::with_capacity(input.needs.len());
     let mut needs: Vec<Need> = Vec::with_capacity(input.needs.len());
     for (index, row) in input.needs.iter().enumerate() {
         let refuse = |(field, problem)| {
@@ -40,14 +44,16 @@ pub(super) fn scenario(input: &Input<'_>) -> Result<Scenario, InputError> {
             InputError::Need { index, cluster, field, problem }
         };
         let need = need(row, &mut names).map_err(refuse)?;
-        if let Some(first) = keys.insert(need.key(), index) {
-            return Err(refuse(("cluster, profile and group", FieldProblem::Duplicate { first })));
-        }
-        needs.push(need);
-    }
-    let mut rows: Vec<NeedKey> = needs.iter().map(Need::key).collect();
-    for key in &mut rows {
+        let mut key = need.key();
         key.fingerprint = names.shared(&key.fingerprint);
+        match places.entry(key.clone()) {
+            Entry::Occupied(place) => needs[*place.get()].absorb(&need),
+            Entry::Vacant(place) => {
+                place.insert(needs.len());
+                needs.push(need);
+            }
+        }
+        rows.push(key);
     }
     let mut machines: Vec<Machine> = Vec::with_capacity(input.machines.len());
     for (index, row) in input.machines.iter().enumerate() {
@@ -152,8 +158,8 @@ fn machine(row: &MachineRow<'_>, needs: &[NeedKey], names: &mut Names) -> Result
         labels: Labels::new(pairs).map_err(at("labels"))?,
         resources: amounts(&row.resources).map_err(at("resources"))?,
         allocatable: amounts(&row.allocatable).map_err(at("allocatable"))?,
-        price_usd_per_hour: row.price,
-        interruption_probability: row.interruption_probability,
+        price_usd_per_hour: canonical(row.price),
+        interruption_probability: canonical(row.interruption_probability),
         assigned: assignment(row, state, needs, names).map_err(at("assigned_need"))?,
         draining_for: match &row.draining_for {
             Some(stated) => Some(drained_for(stated, needs, names).map_err(at("draining_for"))?),
@@ -189,8 +195,8 @@ fn assignment(
     Ok(Assignment {
         cluster: names.stated_or(cluster, stamped.map(|key| &key.cluster)),
         priority: row.assigned_priority,
-        interruption_penalty_usd: row.assigned_interruption_penalty.0,
-        reclamation_penalty_usd: row.assigned_reclamation_penalty.0,
+        interruption_penalty_usd: canonical(row.assigned_interruption_penalty.0),
+        reclamation_penalty_usd: canonical(row.assigned_reclamation_penalty.0),
         fingerprint: names.stated_or(row.assigned_fingerprint.as_ref(), stamped.map(|key| &key.fingerprint)),
         group: names.stated_or(row.assigned_group.as_ref(), stamped.map(|key| &key.group)),
     })

@@ -214,10 +214,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A zero may be left out, a negative zero may not: it sorts before zero.
+/// A zero may be left out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(value: &f64) -> bool {
-    value.to_bits() == 0
+    *value == 0.0
 }
 
 /// A string, borrowed if the text holds it as it is.
