@@ -210,8 +210,13 @@ impl Cache {
         let before = plan.filter(same_rows).map(|plan| &plan.normal);
         let normal = normalise(demand, &self.folds, sources, cluster, before, slots);
         let (rows, turns) = (normal.rows.clone(), normal.turns.clone());
-        let mut walk = Walk::new(sources, cluster, rows, turns, slots);
-        let stop = walk.advance(Mode::Ahead);
+        let mut walk = Walk::new(sources, cluster, rows.clone(), turns.clone(), slots);
+        let mut stop = walk.advance(Mode::Ahead);
+        if walk.passed_short_needs(stop) {
+            // The turns of those come first: the cluster is walked turn by turn from the first of them.
+            walk = Walk::new(sources, cluster, rows, turns, slots);
+            stop = walk.advance(Mode::Live);
+        }
         Walked { fits_free: self.fits_free(demand).collect(), normal, stopped: Stopped { walk, stop } }
     }
 

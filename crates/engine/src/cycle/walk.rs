@@ -364,6 +364,16 @@ impl<'a> Walk<'a> {
         Stop::End
     }
 
+    /// Whether a walk that did not stop at short needs stands still although it has passed some.
+    pub(crate) fn passed_short_needs(&self, stop: Stop) -> bool {
+        match stop {
+            Stop::End => false,
+            Stop::Gang => !self.credit.short.is_empty(),
+            // The last one is the one it stands at.
+            Stop::Short => self.credit.short.len() > 1,
+        }
+    }
+
     /// Ends the present turn and goes on to the next.
     pub(crate) fn end_turn(&mut self) {
         let row = self.row();
