@@ -95,6 +95,8 @@ pub(crate) struct Short {
     pub(crate) missing: Amounts,
     /// The free machines it got, in the order it took them.
     pub(crate) acquired: Vec<u32>,
+    /// How many machines it took over from needs after it: the last of those it claims.
+    pub(crate) taken_over: usize,
     /// The machines already draining for it that count.
     pub(crate) in_flight: Vec<u32>,
     /// The victims picked for it, best first.
@@ -105,6 +107,7 @@ pub(crate) struct Short {
 
 impl Short {
     /// A need after phase 1.
+    #[expect(clippy::too_many_arguments, reason = "all that phase 1 knows of a need")]
     fn new(
         cluster: u32,
         row: u32,
@@ -112,9 +115,10 @@ impl Short {
         domain: Option<Chosen>,
         missing: Amounts,
         acquired: Vec<u32>,
+        taken_over: usize,
     ) -> Self {
         let (in_flight, victims, unresolved) = Default::default();
-        Self { cluster, row, demand, domain, missing, acquired, in_flight, victims, unresolved }
+        Self { cluster, row, demand, domain, missing, acquired, taken_over, in_flight, victims, unresolved }
     }
 }
 

@@ -33,8 +33,10 @@ pub struct DomainView<'a> {
 pub struct Outcome<'a> {
     /// The need, after folding.
     pub demand: &'a Arc<Demand>,
-    /// The machines it already had.
+    /// The bound machines it claims.
     pub credited: Vec<&'a str>,
+    /// Those of them that needs after it would have kept, and that it took over because it could acquire too little.
+    pub taken_over: Vec<&'a str>,
     /// The free machines it gets, in the order it took them.
     pub acquired: Vec<&'a str>,
     /// For a gang: its domain, if it got one.
@@ -97,6 +99,7 @@ impl Fleet {
         Outcome {
             demand,
             credited: names(credited),
+            taken_over: names(&credited[credited.len() - short.map_or(0, |s| s.taken_over)..]),
             acquired: names(short.map_or(&[], |s| &s.acquired)),
             domain,
             deficit: short.map_or(ResourceVec::ZERO, |s| self.vocab.vector(&s.missing)),

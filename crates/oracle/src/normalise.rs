@@ -44,7 +44,10 @@ fn fits_one_machine(need: &Need, machines: &[Machine]) -> bool {
     };
     let within_reach = |machine: &Machine| match machine.state {
         MachineState::Configured | MachineState::Configuring => *machine.cluster == *need.cluster,
-        MachineState::Creating => machine.assigned.cluster == need.cluster,
+        // A cluster without a fingerprint is no stamp: such a machine is nobody's.
+        MachineState::Creating => {
+            machine.assigned.cluster == need.cluster && !machine.assigned.fingerprint.is_empty()
+        }
         MachineState::Idle | MachineState::Speculative => true,
         MachineState::Draining => machine.draining_for.as_ref() == Some(&folded),
         MachineState::Deleting | MachineState::Failed => false,

@@ -91,14 +91,15 @@ fn a_machine_that_adds_nothing_taken() {
         [of_size(make("a"), "0", 1.0), of_size(make("b"), "0", 2.0), of_size(make("c"), "1", 3.0)]
     };
 
+    // The cheapest is picked first and adds nothing any more once the accelerator has come with its own processors.
     let answer = decided(fleet(|id| idle(id, "8")), [wanted.clone()]);
-    assert_eq!(actions(&answer), ["Bootstrap a shop need 0", "Bootstrap c shop need 0"]);
+    assert_eq!(actions(&answer), ["Bootstrap c shop need 0"]);
     let answer = decided(fleet(|id| configured(id, "8", "shop")), [wanted.clone()]);
-    assert_eq!(claims(&answer), [("a", 0), ("c", 0)]);
-    assert_eq!(actions(&answer), ["Reclaim b shop in 600s"]);
+    assert_eq!(claims(&answer), [("c", 0)]);
+    assert_eq!(actions(&answer), ["Reclaim a shop in 600s", "Reclaim b shop in 600s"]);
     let answer = decided(fleet(|id| configured(id, "8", "bank")), [wanted]);
     let expected =
-        ["Preempt a bank need 0 in 600s", "Preempt c bank need 0 in 600s", "Reclaim b bank in 600s"];
+        ["Preempt c bank need 0 in 600s", "Reclaim a bank in 600s", "Reclaim b bank in 600s"];
     assert_eq!(actions(&answer), expected);
 }
 

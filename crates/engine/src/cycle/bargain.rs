@@ -177,6 +177,11 @@ impl Rank {
         })
     }
 
+    /// The same rank for a machine with this place in the order of ids.
+    pub(crate) fn with_order(self, order: u64) -> Self {
+        Self { order, ..self }
+    }
+
     /// The share of the demand it adds.
     pub(crate) fn share(&self) -> f64 {
         f64::from_bits(self.share.0)

@@ -171,7 +171,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
         let classes = market.sources.classes;
         trim(&mut picked, wanted, |pick| classes.provides(pick.class), |pick| market.give_back(pick));
         let acquired = picked.into_iter().map(|pick| pick.machine).collect();
-        self.shorts.push(Short::new(cluster, *row, demand, None, missing, acquired));
+        self.shorts.push(Short::new(cluster, *row, demand, None, missing, acquired, 0));
     }
 
     /// The turn of a need whose cluster waits for it.
@@ -317,15 +317,18 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
             };
             trim(&mut got, &walk.missing, |got| classes.provides(got.class()), give_back);
         }
-        let mut acquired = Vec::new();
+        let (mut acquired, mut taken_over) = (Vec::new(), 0);
         for one in got {
             match one {
                 Got::Free(pick) => acquired.push(pick.machine),
-                Got::TakenOver { position, .. } => walk.take_over(position),
+                Got::TakenOver { position, .. } => {
+                    walk.take_over(position);
+                    taken_over += 1;
+                }
             }
         }
         let (cluster, row) = (walk.cluster, walk.row());
-        self.shorts.push(Short::new(cluster, row, demand, chosen, missing, acquired));
+        self.shorts.push(Short::new(cluster, row, demand, chosen, missing, acquired, taken_over));
         walk.end_turn();
         let stop = walk.advance(Mode::Live);
         self.enqueue(Stopped { walk, stop });

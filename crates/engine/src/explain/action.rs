@@ -10,8 +10,8 @@ use bigfleet_model::cost::{priority_gap, victim_score};
 use bigfleet_model::machine::MachineState;
 
 use crate::action::{Action, ActionKind};
-use crate::bits::Bits;
 use crate::amounts::subtract;
+use crate::bits::Bits;
 use crate::cycle::{Asking, Claimants, Decision, Rank, Short, Tier, precedence};
 use crate::fleet::Fleet;
 use crate::index::free_rank;
@@ -71,6 +71,8 @@ pub struct RunnerUp {
     pub figure: f64,
     /// The share of the demand it would have added (acquisition).
     pub share: Option<f64>,
+    /// It was the better bargain, was picked first, and was given back: what was picked after it covers the rest alone.
+    pub given_back: bool,
 }
 
 /// Why an action was chosen.
@@ -128,7 +130,7 @@ pub struct Explainer<'a> {
     turns: OnceCell<Turns>,
     victims: OnceCell<Victims<'a>>,
     /// What the need last asked about would have taken next, missing this much.
-    next_free: Option<((u32, u32), Amounts, Option<RunnerUp>)>,
+    next_free: Option<((u32, u32), Amounts, Option<(Rank, RunnerUp)>)>,
     looked_at: usize,
     next_victim: Map<(u32, u32), Option<RunnerUp>>,
 }
@@ -172,7 +174,7 @@ impl<'a> Explainer<'a> {
         let asking = self.asking(&seen, free_rank(row));
         let rank = self.rank(&seen, asking, row, &missing);
         let known = self.next_free.as_ref().filter(|(of, at, _)| (*of, at) == (need, &missing));
-        let runner_up = if let Some((_, _, next)) = known {
+        let next = if let Some((_, _, next)) = known {
             next.clone()
         } else {
             let next = self.next_free(&seen, short, &missing);
@@ -180,6 +182,12 @@ impl<'a> Explainer<'a> {
             self.next_free = Some((need, missing, next.clone()));
             next
         };
+        // A strict spread passes better bargains over, and gives nothing back.
+        let trims = seen.demand().spread.is_none();
+        let runner_up = next.map(|(next_rank, next)| {
+            let given_back = trims && rank.is_some_and(|rank| next_rank < rank);
+            RunnerUp { given_back, ..next }
+        });
         let paid_for = matches!(asking.tier, Tier::Fixed | Tier::FixedPinned);
         Some(ActionExplanation {
             rule: if paid_for { Rule::PaidFor } else { Rule::Bargain },
@@ -234,7 +242,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// The free machine a need would have taken instead, missing this much.
-    fn next_free(&self, seen: &Seen<'_>, short: &Short, missing: &Amounts) -> Option<RunnerUp> {
+    fn next_free(&self, seen: &Seen<'_>, short: &Short, missing: &Amounts) -> Option<(Rank, RunnerUp)> {
         let turns = self.turns(seen.decision);
         let own = turns.of_need[&(short.cluster, short.row)];
         let left = |machine: &u32| turns.of_machine.get(machine).is_none_or(|turn| *turn > own);
@@ -246,8 +254,9 @@ impl<'a> Explainer<'a> {
             Some((Rank::of((tier, usd_per_hour, speculative), provides, seen.demand(), missing, 0)?, usd_per_hour))
         };
         let (machine, (rank, asking)) =
-            self.first_of_lots(seen, short, lots, place, |a, b| a.0.cmp(&b.0), left)?;
-        Some(self.runner_up(machine, asking, Some(rank.share())))
+            self.first_of_lots(seen, short.domain.map(|chosen| chosen.value), lots, place, |a, b| a.0.cmp(&b.0), left)?;
+        let rank = rank.with_order(self.fleet.inventory.decided(machine).order);
+        Some((rank, self.runner_up(machine, asking, Some(rank.share()))))
     }
 
     /// The victim a need would have taken next.
@@ -268,9 +277,11 @@ impl<'a> Explainer<'a> {
             claimants.of(*machine) == Claimants::UNCLAIMED && self.options.ready.contains(cluster)
         };
         let first = |machine: &u32| left(machine) && unclaimed(machine);
+        // A gang may preempt in another domain than the one it was given.
+        let domain = short.victims.first().and_then(|victim| seen.domain_of(victim.machine));
         let (machine, score) = self
-            .first_of_lots(seen, short, bound, place, better, first)
-            .or_else(|| self.first_of_lots(seen, short, bound, place, better, left))?;
+            .first_of_lots(seen, domain, bound, place, better, first)
+            .or_else(|| self.first_of_lots(seen, domain, bound, place, better, left))?;
         Some(self.runner_up(machine, score, None))
     }
 
@@ -279,7 +290,7 @@ impl<'a> Explainer<'a> {
     fn first_of_lots<P: Copy>(
         &self,
         seen: &Seen<'_>,
-        short: &Short,
+        value: Option<u32>,
         lots: &Lots,
         place: impl Fn(u32, u32) -> Option<P>,
         compare: impl Fn(P, P) -> std::cmp::Ordering,
@@ -304,10 +315,10 @@ impl<'a> Explainer<'a> {
         };
         let admitted = sets.admits(demand.requirements);
         let counts = |class: u32| admitted.contains(class) && index.classes.covers(class, &demand.min_unit);
-        if let Some(chosen) = short.domain {
+        if let Some(value) = value {
             let domain = index.classes.domain(demand.same.expect("only gangs have a domain"));
             let cells = &lots.domains[domain];
-            for number in cells.of_value(chosen.value) {
+            for number in cells.of_value(value) {
                 let lot = &lots.lots[cells.cells[*number as usize].lot as usize];
                 if counts(lot.class) {
                     consider(lot.class, lot.rank, cells.machines(*number));
@@ -348,6 +359,7 @@ impl<'a> Explainer<'a> {
 
     fn runner_up(&self, machine: u32, figure: f64, share: Option<f64>) -> RunnerUp {
         let state = self.fleet.inventory.decided(machine).state.expect("a candidate is a known machine");
-        RunnerUp { machine: self.fleet.inventory.id(machine).into(), state, figure, share }
+        let machine = self.fleet.inventory.id(machine).into();
+        RunnerUp { machine, state, figure, share, given_back: false }
     }
 }

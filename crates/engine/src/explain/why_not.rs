@@ -72,6 +72,8 @@ pub enum Exclusion {
     InTransit(MachineState),
     /// Taking it would break the strict spread.
     Spread,
+    /// The gang could not be completed in any domain, so nobody is disturbed for it.
+    Incomplete,
 }
 
 impl Exclusion {
@@ -92,6 +94,7 @@ impl Exclusion {
             Self::PreemptedFor { .. } => "preempted_for",
             Self::InTransit(_) => "in_transit",
             Self::Spread => "spread",
+            Self::Incomplete => "incomplete",
         }
     }
 }
@@ -204,6 +207,7 @@ impl Seen<'_> {
                     Some(rest) if !contributes(self.fleet.index.classes.provides_kind(row.kind), rest) => {
                         Exclusion::AddsNothing
                     }
+                    Some(_) if demand.same.is_some() => Exclusion::Incomplete,
                     Some(_) => Exclusion::Spread,
                 }
             }
