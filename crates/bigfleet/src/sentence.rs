@@ -1,7 +1,7 @@
 //! Sentences that several commands share, made from the data of the view.
 
 use bigfleet_proto::v1alpha1::MachineState;
-use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule, RunnerUp};
+use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule, RunnerUp, Why};
 use std::fmt::Write as _;
 
 use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
@@ -34,17 +34,56 @@ pub(crate) fn why(decision: &Decision) -> String {
         },
         Rule::LeastEffectiveCost => format!("{} with its risk{}", hourly(why.figure), beat(hourly)),
         Rule::BestVictim => format!("best victim, {}{}", score(why.figure), beat(score)),
+        Rule::UnclaimedVictim => format!("no need claims it, {}{}", score(why.figure), beat(score)),
+        Rule::PaidFor => format!("already paid for, $0 more{}{}", adds(why), next_bargain(why)),
+        Rule::Bargain => format!("{}{}", bargain(why.figure, why.share, why.resources), next_bargain(why)),
         Rule::Unclaimed => "no need of its cluster claims it".into(),
         Rule::HoldOver => format!("its hold is over, saves {}", hourly(why.figure)),
         Rule::Unspecified => String::new(),
     }
 }
 
+/// What a machine adds, in percent of the whole demand.
+fn percent(share: f64, resources: u32) -> String {
+    let percent = 100.0 * share / f64::from(resources.max(1));
+    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
+fn adds(why: &Why) -> String {
+    why.share.map_or(String::new(), |share| format!(", adds {} of the demand", percent(share, why.resources)))
+}
+
+/// What a machine asks for what it adds: the whole demand would cost so much at that rate.
+fn bargain(figure: f64, share: Option<f64>, resources: u32) -> String {
+    match share {
+        Some(share) if share > 0.0 && figure.is_finite() => {
+            let whole = figure * f64::from(resources.max(1)) / share;
+            format!("adds {} of the demand for {}, {} for all of it at that rate", percent(share, resources), hourly(figure), hourly(whole))
+        }
+        _ => format!("{} with its risk", hourly(figure)),
+    }
+}
+
+/// The bargain it was preferred to.
+fn next_bargain(why: &Why) -> String {
+    let Some(next) = &why.runner_up else { return "; no other would do".into() };
+    if next.given_back {
+        return format!("; {} was picked before it and given back, because this one covers the rest", next.machine);
+    }
+    match next.share {
+        Some(share) if share > 0.0 && next.figure.is_finite() => {
+            let whole = next.figure * f64::from(why.resources.max(1)) / share;
+            format!("; next best {} at {}", next.machine, hourly(whole))
+        }
+        _ => format!("; next best {} {}", next.machine, hourly(next.figure)),
+    }
+}
+
 /// The rule behind each kind of action, when nobody has worked out what it beat.
 fn rule_of(kind: ActionKind) -> &'static str {
     match kind {
-        ActionKind::Bootstrap => "cheapest idle",
-        ActionKind::Provision => "least cost with its risk",
+        ActionKind::Bootstrap => "best bargain among what stands idle",
+        ActionKind::Provision => "best bargain",
         ActionKind::Preempt => "best victim",
         ActionKind::Reclaim => "no need of its cluster claims it",
         ActionKind::Delete => "its hold is over",

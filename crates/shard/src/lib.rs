@@ -37,7 +37,6 @@ mod put;
 mod rails;
 mod read;
 mod reconcile;
-mod regret;
 mod sessions;
 mod shard;
 mod table;

@@ -3,7 +3,7 @@
 //! [`Shard::rehearse`] is the one place where that is worked out, without changing anything. A cycle rehearses its decision
 //! and begins what was let through; whoever wants to know what the next cycle would do rehearses too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind, Decision};
@@ -63,28 +63,13 @@ pub(crate) fn in_order(decision: &Decision) -> Vec<usize> {
 impl Shard {
     /// What would become of each action of a decision if it were begun now. Nothing is changed.
     pub fn rehearse(&self, decision: &Decision, now_unix_nanos: i64) -> Vec<Fate> {
-        // A reclaim that is held back leaves its place under the cap to another, which is looked at in turn.
-        let mut kept = BTreeSet::new();
-        let mut tries = self.tries();
-        loop {
-            let fates = self.let_through(decision, &kept, now_unix_nanos);
-            let regretted = self.regretted(decision, &fates, &mut tries, now_unix_nanos);
-            if regretted.is_empty() {
-                return fates;
-            }
-            kept.extend(regretted);
-        }
-    }
-
-    /// What becomes of each action if the reclaims at some places are kept from happening.
-    fn let_through(&self, decision: &Decision, kept: &BTreeSet<usize>, now_unix_nanos: i64) -> Vec<Fate> {
         let mut fates = vec![Fate::Busy; decision.actions.len()];
         let mut through = LetThrough::default();
         for index in in_order(decision) {
             let action = &decision.actions[index];
             let held = self.rail(action, &through, now_unix_nanos);
             let held = held.or_else(|| self.obstacle(action, through.places));
-            fates[index] = held.unwrap_or(if kept.contains(&index) { Fate::Regretted } else { Fate::Begun });
+            fates[index] = held.unwrap_or(Fate::Begun);
             if fates[index] == Fate::Begun {
                 through.bounded += usize::from(action.kind != ActionKind::Preempt);
                 through.places += usize::from(!waits(action.kind));

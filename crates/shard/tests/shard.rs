@@ -17,8 +17,6 @@ mod next_list;
 mod rails;
 #[path = "shard/reconcile.rs"]
 mod reconcile;
-#[path = "shard/regret.rs"]
-mod regret;
 #[path = "shard/remember.rs"]
 mod remember;
 #[path = "shard/sessions.rs"]

@@ -91,14 +91,20 @@ pub(crate) fn why(why: &ActionExplanation) -> v1::Why {
         Rule::BestVictim => v1::Rule::BestVictim,
         Rule::Unclaimed => v1::Rule::Unclaimed,
         Rule::HoldOver => v1::Rule::HoldOver,
+        Rule::PaidFor => v1::Rule::PaidFor,
+        Rule::Bargain => v1::Rule::Bargain,
+        Rule::UnclaimedVictim => v1::Rule::UnclaimedVictim,
     };
     let runner_up = why.runner_up.as_ref().map(|next| v1::RunnerUp {
         machine: next.machine.to_string(),
         state: next.state.to_wire(),
         figure: next.figure,
+        share: next.share,
+        given_back: next.given_back,
         ..v1::RunnerUp::default()
     });
-    v1::Why { rule: rule.into(), figure: why.figure, runner_up }
+    let resources = why.resources as u32;
+    v1::Why { rule: rule.into(), figure: why.figure, runner_up, share: why.share, resources }
 }
 
 pub(crate) fn reasons(reasons: Reasons) -> v1::Reasons {
@@ -173,7 +179,8 @@ pub(crate) fn exclusion(exclusion: &Exclusion, answer: &mut v1::WhyNotAnswer) {
         | Exclusion::Parked
         | Exclusion::NoDomain
         | Exclusion::InTransit(_)
-        | Exclusion::Spread => {}
+        | Exclusion::Spread
+        | Exclusion::Incomplete => {}
     }
 }
 

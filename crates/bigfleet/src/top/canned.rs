@@ -149,8 +149,10 @@ pub(crate) fn decisions() -> Vec<Decision> {
         need: Some(need_ref("c0ffee01", "shop", "")),
         priority: 100_000,
         why: Some(Why {
-            rule: Rule::LeastEffectiveCost.into(),
+            rule: Rule::Bargain.into(),
             figure: 0.122,
+            share: Some(0.8),
+            resources: 2,
             runner_up: Some(RunnerUp {
                 machine: "aws-od-7".into(),
                 state: MachineState::Speculative.into(),
@@ -159,6 +161,8 @@ pub(crate) fn decisions() -> Vec<Decision> {
                 zone: "zone-a".into(),
                 capacity_type: CapacityType::OnDemand.into(),
                 usd_per_hour: 0.38,
+                share: Some(1.0),
+                given_back: false,
             }),
         }),
         ..decision(12, ActionKind::Provision, "aws-0031", "shop")
@@ -176,7 +180,7 @@ fn preemption() -> Decision {
         need: Some(train()),
         priority: 500_000,
         grace_secs: 120,
-        why: Some(Why { rule: Rule::BestVictim.into(), figure: 499.25, runner_up: None }),
+        why: Some(Why { rule: Rule::BestVictim.into(), figure: 499.25, ..Why::default() }),
         ..decision(40, ActionKind::Preempt, "aws-0044", "batch")
     }
 }

@@ -126,6 +126,22 @@ fn reason(decision: &Decision) -> String {
     let next = why.and_then(|why| why.runner_up.as_ref()).map(|next| next.figure);
     let beat = |next: f64| format!("; next best {}", words::hourly(next));
     match (why.map(bigfleet_view::v1::Why::rule), decision.kind()) {
+        (Some(Rule::PaidFor), _) => format!("need {}: already paid for", need.unwrap_or_default()),
+        (Some(Rule::Bargain), _) => {
+            let whole = |figure: f64, share: Option<f64>| {
+                let resources = why.map_or(1, |why| why.resources).max(1);
+                share.filter(|share| *share > 0.0).map(|share| figure * f64::from(resources) / share)
+            };
+            let own = why.and_then(|why| whole(why.figure, why.share));
+            let own = own.map_or(String::new(), |rate| format!(", {} for all of it", words::hourly(rate)));
+            let beaten = why.and_then(|why| why.runner_up.as_ref()).filter(|next| !next.given_back);
+            let beaten = beaten.and_then(|next| whole(next.figure, next.share));
+            format!(
+                "need {}: best bargain{own}{}",
+                need.unwrap_or_default(),
+                beaten.map_or(String::new(), beat)
+            )
+        }
         (Some(Rule::CheapestIdle), _) | (None, ActionKind::Bootstrap) => {
             format!(
                 "need {}: the cheapest free machine{}",
@@ -140,7 +156,7 @@ fn reason(decision: &Decision) -> String {
                 next.map_or(String::new(), beat)
             )
         }
-        (Some(Rule::BestVictim), _) | (None, ActionKind::Preempt) => {
+        (Some(Rule::BestVictim | Rule::UnclaimedVictim), _) | (None, ActionKind::Preempt) => {
             let priority = words::signed(decision.priority.into());
             format!("need {} of priority {priority} takes it", need.unwrap_or_default())
         }
@@ -158,7 +174,7 @@ mod tests {
     use super::*;
 
     fn bought() -> Decision {
-        let runner_up = RunnerUp { figure: 0.38, ..RunnerUp::default() };
+        let runner_up = RunnerUp { figure: 0.38, share: Some(1.0), ..RunnerUp::default() };
         Decision {
             cycle: 7,
             kind: ActionKind::Provision.into(),
@@ -167,8 +183,10 @@ mod tests {
             need: Some(NeedRef { id: "77aa88bb".into(), ..NeedRef::default() }),
             fate: Fate::Begun.into(),
             why: Some(Why {
-                rule: Rule::LeastEffectiveCost.into(),
+                rule: Rule::Bargain.into(),
                 figure: 0.122,
+                share: Some(0.8),
+                resources: 2,
                 runner_up: Some(runner_up),
             }),
             capacity_type: CapacityType::Spot.into(),

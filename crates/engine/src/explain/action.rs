@@ -84,6 +84,8 @@ pub struct ActionExplanation {
     pub figure: f64,
     /// The share of the demand it adds to what was missing, each demanded resource counted as 1 (acquisition).
     pub share: Option<f64>,
+    /// How many resources are demanded: so much a share of the whole demand would be (acquisition).
+    pub resources: usize,
     /// The best of those it was preferred to; `None` if there was no other.
     pub runner_up: Option<RunnerUp>,
 }
@@ -146,7 +148,7 @@ impl<'a> Explainer<'a> {
         let fleet = self.fleet;
         let machine = fleet.inventory.find_decided(&action.machine)?;
         let row = fleet.inventory.decided(machine);
-        let plain = |rule| ActionExplanation { rule, figure: row.price, share: None, runner_up: None };
+        let plain = |rule| ActionExplanation { rule, figure: row.price, share: None, resources: 0, runner_up: None };
         match action.kind {
             ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
             ActionKind::Delete => return Some(plain(Rule::HoldOver)),
@@ -167,6 +169,7 @@ impl<'a> Explainer<'a> {
                 rule: if unclaimed { Rule::UnclaimedVictim } else { Rule::BestVictim },
                 figure: self.score(row.worth, seen.demand().priority()),
                 share: None,
+                resources: 0,
                 runner_up: self.next_victim[&need].clone(),
             });
         }
@@ -193,6 +196,7 @@ impl<'a> Explainer<'a> {
             rule: if paid_for { Rule::PaidFor } else { Rule::Bargain },
             figure: asking.usd_per_hour,
             share: rank.map(|rank| rank.share()),
+            resources: seen.demand().aggregate.len(),
             runner_up,
         })
     }

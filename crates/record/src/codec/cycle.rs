@@ -26,8 +26,16 @@ const KINDS: [ActionKind; 5] = [
     ActionKind::Delete,
 ];
 
-const RULES: [Rule; 5] =
-    [Rule::CheapestIdle, Rule::LeastEffectiveCost, Rule::BestVictim, Rule::Unclaimed, Rule::HoldOver];
+const RULES: [Rule; 8] = [
+    Rule::CheapestIdle,
+    Rule::LeastEffectiveCost,
+    Rule::BestVictim,
+    Rule::Unclaimed,
+    Rule::HoldOver,
+    Rule::PaidFor,
+    Rule::Bargain,
+    Rule::UnclaimedVictim,
+];
 
 const FATES: [Fate; 10] = [
     Fate::Begun,
@@ -198,11 +206,14 @@ fn read_decided(piece: &mut Unpacker<'_>) -> Result<Decided, CodecError> {
 fn read_why(row: &WhyRow<'_>) -> Result<ActionExplanation, CodecError> {
     let runner_up = match row.runner_up {
         Some((machine, number, figure)) => {
-            Some(RunnerUp { machine: machine.into(), state: state(number)?, figure: figure.into() })
+            let (share, given_back) = (None, false);
+            let state = state(number)?;
+            Some(RunnerUp { machine: machine.into(), state, figure: figure.into(), share, given_back })
         }
         None => None,
     };
-    Ok(ActionExplanation { rule: value_of(&RULES, "rule", row.rule)?, figure: row.figure.into(), runner_up })
+    let rule = value_of(&RULES, "rule", row.rule)?;
+    Ok(ActionExplanation { rule, figure: row.figure.into(), share: None, resources: 0, runner_up })
 }
 
 fn reasons_number(reasons: Reasons) -> u8 {
