@@ -31,7 +31,7 @@ pub(crate) use world::World;
 /// How large a random scenario is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// 2 to 12 machines and 1 to 6 needs: readable, and by far the best at finding bugs per second.
+    /// At most 18 machines and 8 needs, usually half of that: readable, and by far the best at finding bugs per second.
     Tiny,
     /// About 45 machines and 20 needs, like the mixed vectors.
     Small,

@@ -12,6 +12,8 @@ mod parking;
 use std::collections::BTreeSet;
 
 use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::Need;
+use bigfleet_scenario::answer::Action;
 use bigfleet_scenario::seed::Seed;
 use bigfleet_scenario::{Answer, Scenario};
 
@@ -57,8 +59,8 @@ pub struct Steady {
 /// How a world went.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// How many actions each cycle ordered.
-    pub actions: Vec<usize>,
+    /// What each cycle ordered.
+    pub actions: Vec<Vec<Action>>,
     /// The states machines were in, in any cycle.
     pub states: BTreeSet<MachineState>,
     /// Whether a gang was ever parked.
@@ -94,7 +96,7 @@ impl Steady {
     /// The cycle from which on nothing was owed any more: the longest way one machine may have to go after the
     /// last change (drained, held for as long as the policy says, deleted, created, configured), as far as
     /// machines of this world went it, and the cycles after which a gang is parked.
-    pub fn owed_until(&self, course: &Course) -> usize {
+    fn owed_until(&self, course: &Course) -> usize {
         let Latencies { create, configure, drain, delete } = self.latencies;
         let release = &self.later.options.release;
         let holds = [release.on_demand_hold_nanos, release.spot_hold_nanos];
@@ -107,6 +109,22 @@ impl Steady {
             + went(MachineState::Draining, drain)
             + went(MachineState::Deleting, hold + delete)
             + if course.parked { parking::PATIENCE } else { 0 }
+    }
+
+    /// The same world with another fleet and demand: what this one began without, that one does too.
+    #[must_use]
+    pub fn with(&self, later: Scenario) -> Self {
+        let begins_with = |need: &Need| self.start.needs.iter().any(|known| known.key() == need.key());
+        let mut start = later.clone();
+        if self.change_at > 0 {
+            start.needs.retain(begins_with);
+        }
+        Self { start, later, ..self.clone() }
+    }
+
+    /// How many cycles after the last thing that was owed it came to rest; none if it did not.
+    pub fn late(&self, course: &Course) -> Option<usize> {
+        Some(course.rests_from()?.saturating_sub(self.owed_until(course)))
     }
 
     /// Runs the world.
@@ -127,7 +145,7 @@ impl Steady {
             if self.parks {
                 parking.learn(&world.scenario.needs, &last);
             }
-            actions.push(last.actions.len());
+            actions.push(last.actions.clone());
             parked |= world.scenario.needs.iter().any(|need| need.parked);
             world.carry_out(&last);
             states.extend(world.scenario.machines.iter().map(|machine| machine.state));
@@ -140,7 +158,7 @@ impl Steady {
 impl Course {
     /// The cycle from which on nothing was ordered; none if the last one still ordered something.
     pub fn rests_from(&self) -> Option<usize> {
-        let last = self.actions.iter().rposition(|count| *count > 0);
+        let last = self.actions.iter().rposition(|actions| !actions.is_empty());
         match last {
             None => Some(0),
             Some(cycle) if cycle + 1 < self.actions.len() => Some(cycle + 1),

@@ -145,9 +145,9 @@ fn fleets_from_scratch_reach_every_rule() {
 #[test]
 fn fleets_after_edits_reach_nearly_every_rule() {
     let mut met = Met::new();
-    for seed in 0..300 {
+    for seed in 0..900 {
         let mut scenario = random_scenario(seed, Size::Tiny);
-        for edit in random_edits(seed, &scenario, 30) {
+        for edit in random_edits(seed, &scenario, 12) {
             apply(&mut scenario, &edit);
             count(&mut met, decide_and_tell(&scenario).1);
         }

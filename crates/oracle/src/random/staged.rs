@@ -52,7 +52,8 @@ impl Stage<'_> {
         use MachineState::{Configured, Configuring, Draining, Idle, Speculative};
         let piece = 1 + self.seed.below(2);
         let pieces = 2 + self.seed.below(3);
-        let gang = self.gang("c1", 1_000, "g1", piece * pieces);
+        let priority = *self.seed.pick(&[1_000, 1_000, 600_000, 1_000_000]);
+        let gang = self.gang("c1", priority, "g1", piece * pieces);
         self.fillers(&[0, 0, 100, 1_000]);
         for rack in ["r0", "r1", "r2"] {
             // A rack full of others' work, one with a little of everything, or one with hardly anything.
