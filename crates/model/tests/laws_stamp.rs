@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::cost::canonical;
 use bigfleet_model::stamp::{
     Assignment, FINGERPRINT_KEY, GROUP_KEY, INTERRUPTION_KEY, PRIORITY_KEY, RECLAMATION_KEY,
 };
@@ -18,7 +19,7 @@ fn dollars() -> impl Strategy<Value = f64> {
         Just(f64::MAX),
         Just(f64::MIN_POSITIVE / 2.0),
         0.0..1e9_f64,
-        any::<f64>().prop_filter("an amount of dollars", |dollars| *dollars >= 0.0),
+        any::<f64>().prop_filter("an amount of dollars", |dollars| *dollars >= 0.0).prop_map(canonical),
     ]
 }
 

@@ -8,6 +8,7 @@ use bigfleet_scenario::answer::Amounts;
 
 use crate::amounts::{amount, contributes, less};
 use crate::cycle::{Cycle, Row};
+use crate::met::first_difference;
 use crate::order::{by_id, stored};
 
 /// Repeatedly the first in bargain order among the free machines, judged anew after each pick.
@@ -24,26 +25,33 @@ pub(crate) fn bargains(cycle: &Cycle<'_>, need: usize, free: &[usize], missing: 
 
 /// The first in bargain order of the machines that contribute to what the need misses.
 pub(crate) fn first(cycle: &Cycle<'_>, need: usize, free: &[usize], missing: &Amounts) -> Option<usize> {
-    let useful = free.iter().copied().filter(|machine| contributes(&cycle.provides[*machine], missing));
-    useful.min_by(|a, b| order(cycle, &cycle.rows[need], missing, *a, *b))
+    let useful = || free.iter().copied().filter(|at| contributes(&cycle.provides[*at], missing));
+    let order = |a: usize, b: usize| order(cycle, &cycle.rows[need], missing, a, b);
+    let first = useful().min_by(|a, b| order(*a, *b).1)?;
+    if cycle.met.counts() {
+        for other in useful().filter(|other| *other != first) {
+            cycle.met.note(format_args!("bargain order: {}", order(first, other).0));
+        }
+    }
+    Some(first)
 }
 
-fn order(cycle: &Cycle<'_>, row: &Row, missing: &Amounts, a: usize, b: usize) -> Ordering {
+fn order(cycle: &Cycle<'_>, row: &Row, missing: &Amounts, a: usize, b: usize) -> (&'static str, Ordering) {
     let (x, y) = (&cycle.machines[a], &cycle.machines[b]);
     let asking = |machine: &Machine| asking_price(machine, row);
     let share = |at: usize| share(&cycle.provides[at], missing, &row.aggregate);
     let size = |at: usize| size(&cycle.provides[at], &row.aggregate);
     let is_speculative = |machine: &Machine| machine.state == MachineState::Speculative;
     // Of two answers to a question, "no" sorts before "yes".
-    asking(x)
-        .is_infinite()
-        .cmp(&asking(y).is_infinite())
-        .then((!is_fixed_idle(x)).cmp(&!is_fixed_idle(y)))
-        .then_with(|| (asking(x) / share(a)).total_cmp(&(asking(y) / share(b))))
-        .then(is_speculative(x).cmp(&is_speculative(y)))
-        .then_with(|| share(b).total_cmp(&share(a)))
-        .then_with(|| size(a).total_cmp(&size(b)))
-        .then_with(|| by_id(x, y))
+    first_difference(&[
+        ("finite", &|| asking(x).is_infinite().cmp(&asking(y).is_infinite())),
+        ("fixed Idle", &|| is_fixed_idle(y).cmp(&is_fixed_idle(x))),
+        ("asking price for its share", &|| (asking(x) / share(a)).total_cmp(&(asking(y) / share(b)))),
+        ("Idle", &|| is_speculative(x).cmp(&is_speculative(y))),
+        ("share", &|| share(b).total_cmp(&share(a))),
+        ("size", &|| size(a).total_cmp(&size(b))),
+        ("id", &|| by_id(x, y)),
+    ])
 }
 
 /// What using the machine adds to the bill of this need, as far as its order goes.

@@ -9,6 +9,7 @@ use bigfleet_scenario::{CycleOptions, Scenario};
 
 use crate::amounts::{add, covers, less};
 use crate::matching::{self, matches};
+use crate::met::Met;
 use crate::order;
 
 /// A need after folding, and where it stands. Everything below its first four fields grows as phases pass.
@@ -132,11 +133,13 @@ pub(crate) struct Cycle<'a> {
     pub(crate) options: &'a CycleOptions,
     /// The instant.
     pub(crate) now_unix_nanos: i64,
+    /// Which rules decided so far.
+    pub(crate) met: Met,
 }
 
 impl<'a> Cycle<'a> {
     /// A cycle before its first phase.
-    pub(crate) fn new(scenario: &'a Scenario, rows: Vec<Row>) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario, rows: Vec<Row>, met: Met) -> Self {
         Self {
             machines: &scenario.machines,
             provides: scenario.machines.iter().map(provides).collect(),
@@ -145,13 +148,14 @@ impl<'a> Cycle<'a> {
             rows,
             options: &scenario.options,
             now_unix_nanos: scenario.now_unix_nanos,
+            met,
         }
     }
 
     /// The needs in precedence order.
     pub(crate) fn turns(&self) -> Vec<usize> {
         let mut turns: Vec<usize> = (0..self.rows.len()).collect();
-        turns.sort_by(|a, b| order::precedence(&self.rows[*a], &self.rows[*b]));
+        turns.sort_by(|a, b| order::precedence(&self.rows[*a], &self.rows[*b]).1);
         turns
     }
 

@@ -8,6 +8,7 @@ use bigfleet_scenario::answer::Amounts;
 use crate::amounts::{add, amount, covers, less};
 use crate::bargain::{asking_price, bargains, is_fixed_idle};
 use crate::cycle::{Cycle, Domain};
+use crate::met::first_difference;
 use crate::pick::trimmed;
 
 /// What one domain has to offer.
@@ -40,7 +41,10 @@ pub(crate) fn choose(cycle: &Cycle<'_>, need: usize) -> Option<Domain> {
     if first.as_ref().is_some_and(|domain| domain.covers) {
         return first;
     }
-    best(cycle, need, &bound)
+    let again = best(cycle, need, &bound);
+    cycle.met.note_if(again.is_none(), "domain: none");
+    cycle.met.note_if(again.as_ref().is_some_and(|domain| domain.covers), "domain: with what others keep");
+    again
 }
 
 fn best(cycle: &Cycle<'_>, need: usize, creditable: &[usize]) -> Option<Domain> {
@@ -63,15 +67,14 @@ fn best(cycle: &Cycle<'_>, need: usize, creditable: &[usize]) -> Option<Domain> 
             domains.entry(key(machine)).or_default().free.push(machine);
         }
     }
-    let mut best: Option<(&str, Offer)> = None;
-    for (value, supply) in domains {
-        let offer = Offer::new(cycle, need, &supply);
-        // Smaller values come first, so only a strictly better domain replaces the best so far.
-        if best.as_ref().is_none_or(|(_, leader)| rank(&offer, leader).is_gt()) {
-            best = Some((value, offer));
-        }
+    let mut offers: Vec<(&str, Offer)> =
+        domains.into_iter().map(|(value, supply)| (value, Offer::new(cycle, need, &supply))).collect();
+    // Smaller values come first and stay first among equals.
+    offers.sort_by(|(_, a), (_, b)| better_first(a, b).1);
+    if let [(_, first), (_, second), ..] = &offers[..] {
+        cycle.met.note(format_args!("domain: {}", better_first(first, second).0));
     }
-    best.map(|(value, offer)| Domain { value: value.to_owned(), covers: offer.covers })
+    offers.into_iter().next().map(|(value, offer)| Domain { value: value.to_owned(), covers: offer.covers })
 }
 
 /// What a domain is compared by.
@@ -107,20 +110,23 @@ impl Offer {
     }
 }
 
-/// Which of two domains is better: greater is better.
-fn rank(a: &Offer, b: &Offer) -> Ordering {
+/// Which of two domains is better, and by what.
+fn better_first(a: &Offer, b: &Offer) -> (&'static str, Ordering) {
     match (a.covers, b.covers) {
-        (true, false) => Ordering::Greater,
-        (false, true) => Ordering::Less,
-        (true, true) => (a.own.total_cmp(&b.own))
-            .then(a.creditable.total_cmp(&b.creditable))
-            .then(b.new_money_usd.total_cmp(&a.new_money_usd))
-            .then(b.tightness.total_cmp(&a.tightness))
-            .then(a.machines_beyond_credit.cmp(&b.machines_beyond_credit)),
-        (false, false) => (a.own.total_cmp(&b.own))
-            .then(a.joint.total_cmp(&b.joint))
-            .then(a.creditable.total_cmp(&b.creditable))
-            .then(a.machines.cmp(&b.machines)),
+        (true, true) => first_difference(&[
+            ("both cover, own", &|| b.own.total_cmp(&a.own)),
+            ("both cover, creditable", &|| b.creditable.total_cmp(&a.creditable)),
+            ("both cover, new money", &|| a.new_money_usd.total_cmp(&b.new_money_usd)),
+            ("both cover, tightness", &|| a.tightness.total_cmp(&b.tightness)),
+            ("both cover, machines", &|| b.machines_beyond_credit.cmp(&a.machines_beyond_credit)),
+        ]),
+        (false, false) => first_difference(&[
+            ("none covers, own", &|| b.own.total_cmp(&a.own)),
+            ("none covers, joint", &|| b.joint.total_cmp(&a.joint)),
+            ("none covers, creditable", &|| b.creditable.total_cmp(&a.creditable)),
+            ("none covers, machines", &|| b.machines.cmp(&a.machines)),
+        ]),
+        (a, b) => ("one covers", b.cmp(&a)),
     }
 }
 

@@ -19,6 +19,7 @@ mod cycle;
 mod domain;
 mod edit;
 mod matching;
+mod met;
 mod normalise;
 mod order;
 mod orders;
@@ -37,14 +38,26 @@ pub use random::{Size, random_scenario};
 pub use shrink::{as_vector, disagreement, shrink};
 pub use steady::{CYCLES, Course, Latencies, Steady, inversions};
 
+use std::collections::BTreeMap;
+
 use bigfleet_scenario::{Answer, Scenario};
 
 /// Decides one cycle.
 pub fn decide(scenario: &Scenario) -> Answer {
-    let mut cycle = cycle::Cycle::new(scenario, normalise::normalise(scenario));
+    decided(scenario, met::Met::default()).0
+}
+
+/// Decides one cycle and tells which rules decided, and how often.
+pub fn decide_and_tell(scenario: &Scenario) -> (Answer, BTreeMap<String, u64>) {
+    decided(scenario, met::Met::counting())
+}
+
+fn decided(scenario: &Scenario, met: met::Met) -> (Answer, BTreeMap<String, u64>) {
+    let rows = normalise::normalise(scenario, &met);
+    let mut cycle = cycle::Cycle::new(scenario, rows, met);
     walk::walk(&mut cycle);
     preempt::preempt(&mut cycle);
     let reclaimed = reclaim::reclaim(&cycle);
     let released = reclaim::release(&cycle);
-    answer::answer(&cycle, &reclaimed, &released)
+    (answer::answer(&cycle, &reclaimed, &released), cycle.met.into_counts())
 }

@@ -16,27 +16,32 @@ use bigfleet_scenario::answer::{Amounts, amounts};
 use crate::amounts::{add, covers};
 use crate::cycle::{Row, provides};
 use crate::matching::{matches, same_key, value};
+use crate::met::Met;
 use crate::order;
 
 /// The demand after folding, in demand order.
-pub(crate) fn normalise(scenario: &Scenario) -> Vec<Row> {
+pub(crate) fn normalise(scenario: &Scenario, met: &Met) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for need in &scenario.needs {
-        if same_key(&need.profile).is_some()
-            && fits_one_machine(need, &scenario.machines)
-            && !is_at_home(need, &scenario.machines)
-        {
-            fold(&mut rows, need);
-        } else {
+        let folds = same_key(&need.profile).is_some() && fits_one_machine(need, &scenario.machines, met);
+        if !folds {
             rows.push(Row::new(need.clone()));
+        } else if is_at_home(need, &scenario.machines) {
+            met.note(format_args!("fold: at home"));
+            rows.push(Row::new(need.clone()));
+        } else {
+            fold(&mut rows, need, met);
         }
     }
-    rows.sort_by(order::demand);
+    rows.sort_by(|a, b| order::demand(a, b).1);
+    for pair in rows.windows(2) {
+        met.note(format_args!("demand order: {}", order::demand(&pair[0], &pair[1]).0));
+    }
     rows
 }
 
 /// Whether some machine could hold the whole gang. Who claims that machine and `min_unit` do not matter.
-fn fits_one_machine(need: &Need, machines: &[Machine]) -> bool {
+fn fits_one_machine(need: &Need, machines: &[Machine], met: &Met) -> bool {
     let folded = NeedKey {
         cluster: need.cluster.clone(),
         fingerprint: without_same(&need.profile).fingerprint().into(),
@@ -52,11 +57,18 @@ fn fits_one_machine(need: &Need, machines: &[Machine]) -> bool {
         MachineState::Draining => machine.draining_for.as_ref() == Some(&folded),
         MachineState::Deleting | MachineState::Failed => false,
     };
-    machines.iter().any(|machine| {
+    let mut holds_it = machines.iter().filter(|machine| {
         within_reach(machine)
             && matches(machine, &need.profile)
             && covers(&provides(machine), &amounts(&need.aggregate))
-    })
+    });
+    let first = holds_it.next();
+    if let Some(first) = first
+        && holds_it.all(|machine| machine.state == first.state)
+    {
+        met.note(format_args!("fold: by {} alone", first.state));
+    }
+    first.is_some()
 }
 
 /// Whether the gang's own machines in one domain cover it: what runs is not moved.
@@ -79,7 +91,7 @@ fn is_at_home(need: &Need, machines: &[Machine]) -> bool {
 }
 
 /// Adds a gang to the plain need of its equals, or starts one.
-fn fold(rows: &mut Vec<Row>, gang: &Need) {
+fn fold(rows: &mut Vec<Row>, gang: &Need, met: &Met) {
     let profile = without_same(&gang.profile);
     let one_gang = amounts(&gang.aggregate);
     let equals = rows.iter_mut().find(|row| {
@@ -89,6 +101,7 @@ fn fold(rows: &mut Vec<Row>, gang: &Need) {
             && row.min_unit == one_gang
     });
     if let Some(row) = equals {
+        met.note(format_args!("fold: with an equal"));
         add(&mut row.aggregate, &one_gang);
         row.missing = row.aggregate.clone();
         row.need.aggregate = row.need.aggregate.add(&gang.aggregate);

@@ -3,32 +3,38 @@
 use std::cmp::Ordering;
 
 use bigfleet_model::machine::Machine;
+use bigfleet_model::need::Need;
 use bigfleet_scenario::answer::Amounts;
 
 use crate::amounts::amount;
 use crate::cycle::Row;
+use crate::met::first_difference;
 
-/// Demand order.
-pub(crate) fn demand(a: &Row, b: &Row) -> Ordering {
+/// Demand order, and what decides it.
+pub(crate) fn demand(a: &Row, b: &Row) -> (&'static str, Ordering) {
     let (x, y) = (&a.need, &b.need);
-    y.profile
-        .priority()
-        .cmp(&x.profile.priority())
-        .then(x.first_seen_unix_nanos.cmp(&y.first_seen_unix_nanos))
-        .then_with(|| x.cluster.as_bytes().cmp(y.cluster.as_bytes()))
-        .then_with(|| x.profile.fingerprint().as_bytes().cmp(y.profile.fingerprint().as_bytes()))
-        .then_with(|| x.group.as_bytes().cmp(y.group.as_bytes()))
-        .then(a.is_folded().cmp(&b.is_folded()))
-        .then_with(|| larger_first(&a.min_unit, &b.min_unit))
+    let fingerprint = |need: &Need| need.profile.fingerprint().as_bytes().to_vec();
+    first_difference(&[
+        ("priority", &|| b.priority().cmp(&a.priority())),
+        ("first seen", &|| x.first_seen_unix_nanos.cmp(&y.first_seen_unix_nanos)),
+        ("cluster", &|| x.cluster.as_bytes().cmp(y.cluster.as_bytes())),
+        ("fingerprint", &|| fingerprint(x).cmp(&fingerprint(y))),
+        ("group", &|| x.group.as_bytes().cmp(y.group.as_bytes())),
+        ("folded", &|| a.is_folded().cmp(&b.is_folded())),
+        ("min_unit", &|| larger_first(&a.min_unit, &b.min_unit)),
+    ])
 }
 
-/// Precedence order.
-pub(crate) fn precedence(a: &Row, b: &Row) -> Ordering {
-    let rank = |row: &Row| {
-        let profile = &row.need.profile;
-        (profile.priority(), profile.interruption().to_wire(), profile.reclamation().to_wire())
-    };
-    rank(b).cmp(&rank(a)).then_with(|| demand(a, b))
+/// Precedence order, and what decides it.
+pub(crate) fn precedence(a: &Row, b: &Row) -> (&'static str, Ordering) {
+    let interruption = |row: &Row| row.need.profile.interruption().to_wire();
+    let reclamation = |row: &Row| row.need.profile.reclamation().to_wire();
+    let by_rank = first_difference(&[
+        ("priority", &|| b.priority().cmp(&a.priority())),
+        ("interruption bucket", &|| interruption(b).cmp(&interruption(a))),
+        ("reclamation bucket", &|| reclamation(b).cmp(&reclamation(a))),
+    ]);
+    if by_rank.1.is_ne() { by_rank } else { demand(a, b) }
 }
 
 /// The larger amounts first, dimension by dimension in name order.

@@ -8,6 +8,7 @@ use bigfleet_scenario::answer::Amounts;
 use crate::amounts::{contributes, less};
 use crate::cycle::{Cycle, Freed, Row};
 use crate::matching::strict_spread;
+use crate::met::first_difference;
 use crate::order;
 use crate::pick::{trimmed, until_covered};
 use crate::spread::Tally;
@@ -39,11 +40,21 @@ pub(crate) fn preempt(cycle: &mut Cycle<'_>) {
 fn for_plain(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Freed {
     let row = &cycle.rows[need];
     let draining = untaken(cycle.draining_for(need), taken);
+    cycle.met.note_if(draining.len() < cycle.draining_for(need).len(), "in flight: for another need");
     let in_flight = until_covered(cycle, &draining, &row.missing);
     let missing = less(&row.missing, &cycle.total(&in_flight));
     let list = eligible(cycle, need, taken);
+    let by_member = in_flight.iter().filter_map(|at| cycle.machines[*at].draining_for.as_ref());
+    let by_member = by_member.filter(|key| row.gangs.contains(key)).count() > 0;
+    cycle.met.note_if(by_member, "in flight: for a folded gang");
+    cycle.met.note_if(!in_flight.is_empty() && !by_member, "in flight: for the need itself");
     let victims = match strict_spread(&row.need.profile) {
-        None => trimmed(cycle, until_covered(cycle, &list, &missing), &missing),
+        None => {
+            let picks = until_covered(cycle, &list, &missing);
+            let necessary = trimmed(cycle, picks.clone(), &missing);
+            cycle.met.note_if(necessary.len() < picks.len(), "preempt: superfluous, spared");
+            necessary
+        }
         Some(strict) => {
             let counted = row.held().chain(cycle.draining_for(need));
             let others = list.iter().copied().chain(cycle.free(need));
@@ -63,7 +74,14 @@ fn evenly(cycle: &Cycle<'_>, mut tally: Tally<'_>, list: &[usize], missing: &Amo
                 && contributes(&cycle.provides[*machine], &missing)
                 && tally.admits(cycle, *machine)
         });
-        let Some(machine) = next else { return victims };
+        let Some(machine) = next else {
+            let refused = list.iter().any(|machine| {
+                !victims.contains(machine) && contributes(&cycle.provides[*machine], &missing)
+            });
+            cycle.met.note_if(refused, "preempt: the spread keeps a victim out");
+            return victims;
+        };
+        cycle.met.note(format_args!("preempt: under a spread"));
         missing = less(&missing, &cycle.provides[machine]);
         victims.push(machine);
         tally.take(cycle, machine);
@@ -75,13 +93,25 @@ fn evenly(cycle: &Cycle<'_>, mut tally: Tally<'_>, list: &[usize], missing: &Amo
 fn for_gang(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Option<Freed> {
     let own = cycle.rows[need].domain.as_ref().map(|domain| domain.value.as_str());
     if let Some(freed) = own.and_then(|domain| completed_in(cycle, need, domain, taken)) {
+        cycle.met.note(format_args!("preempt: a gang in its own domain"));
+        cycle.met.note_if(!freed.in_flight.is_empty(), "in flight: for a gang in its own domain");
         return Some(freed);
     }
     let values = (0..cycle.machines.len()).filter_map(|machine| cycle.domain_of(machine, need));
     let domains: BTreeSet<&str> = values.collect();
-    let complete = domains.into_iter().filter_map(|domain| completed_in(cycle, need, domain, taken));
+    let complete: Vec<Freed> =
+        domains.into_iter().filter_map(|domain| completed_in(cycle, need, domain, taken)).collect();
+    let fewest = complete.iter().map(|freed| freed.victims.len()).min();
+    let ties = complete.iter().filter(|freed| Some(freed.victims.len()) == fewest).count();
+    cycle.met.note_if(complete.is_empty(), "preempt: a gang that no domain completes");
+    cycle.met.note_if(ties < complete.len(), "preempt: a gang by fewest victims");
+    cycle.met.note_if(ties > 1, "preempt: a gang by the smaller value");
     // Smaller values come first, and the first of equals is taken.
-    complete.min_by_key(|freed| freed.victims.len())
+    let freed = complete.into_iter().min_by_key(|freed| freed.victims.len())?;
+    let from = if own.is_some() { "away from its domain" } else { "without a domain" };
+    cycle.met.note(format_args!("preempt: a gang {from}"));
+    cycle.met.note_if(!freed.in_flight.is_empty(), "in flight: for a gang elsewhere");
+    Some(freed)
 }
 
 /// What has to drain in a domain so that the gang is complete there; none if nothing does.
@@ -115,11 +145,25 @@ fn eligible(cycle: &Cycle<'_>, need: usize, taken: &BTreeSet<usize>) -> Vec<usiz
             && cycle.counts(at, need)
             && !taken.contains(&at)
     };
-    let mut list = cycle.machines_where(may_be_taken, |a, b| {
-        score(cycle, row, b).total_cmp(&score(cycle, row, a)).then_with(|| order::by_id(a, b))
-    });
+    let mut list = cycle.machines_where(may_be_taken, order::by_id);
     // Nobody knows yet what a cluster that has not reported needs.
-    list.sort_by_key(|at| !cycle.is_unclaimed(*at) || !cycle.has_reported(&cycle.machines[*at].cluster));
+    let serves = |at: usize| {
+        let silent = !cycle.has_reported(&cycle.machines[at].cluster);
+        cycle.met.note_if(silent, "victim order: of a cluster that has not reported");
+        !cycle.is_unclaimed(at) || silent
+    };
+    let score = |at: usize| score(cycle, row, &cycle.machines[at]);
+    let better_first = |a: usize, b: usize| {
+        first_difference(&[
+            ("unclaimed", &|| serves(a).cmp(&serves(b))),
+            ("score", &|| score(b).total_cmp(&score(a))),
+            ("id", &|| order::by_id(&cycle.machines[a], &cycle.machines[b])),
+        ])
+    };
+    list.sort_by(|a, b| better_first(*a, *b).1);
+    if let [first, second, ..] = list[..] {
+        cycle.met.note(format_args!("victim order: {}", better_first(first, second).0));
+    }
     list
 }
 

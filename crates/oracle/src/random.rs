@@ -12,16 +12,18 @@
 mod machines;
 mod needs;
 mod options;
+mod staged;
 mod world;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::Need;
 use bigfleet_scenario::Scenario;
 use bigfleet_scenario::seed::Seed;
 
-pub(crate) use machines::{machine, put_in_state, stamp};
+pub(crate) use machines::{drained_for, machine, put_in_state, random_stamp, stamp};
 pub(crate) use needs::need;
 pub(crate) use options::options;
 pub(crate) use world::World;
@@ -29,7 +31,7 @@ pub(crate) use world::World;
 /// How large a random scenario is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// 2 to 12 machines and 1 to 6 needs: readable, and by far the best at finding bugs per second.
+    /// At most 18 machines and 8 needs, usually half of that: readable, and by far the best at finding bugs per second.
     Tiny,
     /// About 45 machines and 20 needs, like the mixed vectors.
     Small,
@@ -57,6 +59,9 @@ pub fn random_scenario(seed: u64, size: Size) -> Scenario {
     let mut seed = Seed::new(seed);
     let (machine_count, need_count, more_clusters) = size.draw(&mut seed);
     let world = World::draw(&mut seed, more_clusters);
+    if seed.chance(0.5) && size != Size::Medium {
+        return staged(&mut seed, &world, size);
+    }
     let needs = distinct_needs(&mut seed, &world, need_count);
     let mut ids: BTreeSet<u64> = BTreeSet::new();
     let mut machines: Vec<Machine> = Vec::with_capacity(machine_count);
@@ -68,6 +73,23 @@ pub fn random_scenario(seed: u64, size: Size) -> Scenario {
         }
     }
     Scenario { now_unix_nanos: World::NOW, options: options(&mut seed, &world), machines, needs }
+}
+
+/// A fleet made of one stage, or of several beside each other that share what is free.
+fn staged(seed: &mut Seed, world: &World, size: Size) -> Scenario {
+    let prefixes: &[&str] = if size == Size::Tiny { &[""] } else { &["a-", "b-", "c-", "d-", "e-"] };
+    let (mut machines, mut needs) = (Vec::new(), Vec::new());
+    for prefix in prefixes {
+        let stage = staged::stage(seed, prefix);
+        machines.extend(stage.machines);
+        needs.extend(stage.needs);
+    }
+    let mut options = options(seed, world);
+    if let Some(ready) = &mut options.ready_clusters {
+        let clusters: BTreeSet<&Arc<str>> = needs.iter().map(|need: &Need| &need.cluster).collect();
+        ready.extend(clusters.into_iter().filter(|_| seed.chance(0.5)).cloned());
+    }
+    Scenario { now_unix_nanos: World::NOW, options, machines, needs }
 }
 
 /// Up to `count` needs with different identities; a small world may not have as many.

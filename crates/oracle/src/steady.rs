@@ -9,6 +9,11 @@ mod carry_out;
 mod inversion;
 mod parking;
 
+use std::collections::BTreeSet;
+
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::Need;
+use bigfleet_scenario::answer::Action;
 use bigfleet_scenario::seed::Seed;
 use bigfleet_scenario::{Answer, Scenario};
 
@@ -54,8 +59,12 @@ pub struct Steady {
 /// How a world went.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// How many actions each cycle ordered.
-    pub actions: Vec<usize>,
+    /// What each cycle ordered.
+    pub actions: Vec<Vec<Action>>,
+    /// The states machines were in, in any cycle.
+    pub states: BTreeSet<MachineState>,
+    /// Whether a gang was ever parked.
+    pub parked: bool,
     /// The world after the last cycle.
     pub end: Scenario,
     /// The last answer.
@@ -84,17 +93,38 @@ impl Steady {
         Self { start, later, change_at, latencies, carries_on: dice.chance(0.5), parks: dice.chance(0.5) }
     }
 
-    /// The cycle from which on nothing is owed any more: the longest way one machine may have to go after the
-    /// last change (drained, held for as long as the policy says, deleted, created, configured), and the cycles
-    /// after which a gang is parked.
-    pub fn owed_until(&self) -> usize {
+    /// The cycle from which on nothing was owed any more: the longest way one machine may have to go after the
+    /// last change (drained, held for as long as the policy says, deleted, created, configured), as far as
+    /// machines of this world went it, and the cycles after which a gang is parked.
+    fn owed_until(&self, course: &Course) -> usize {
         let Latencies { create, configure, drain, delete } = self.latencies;
         let release = &self.later.options.release;
         let holds = [release.on_demand_hold_nanos, release.spot_hold_nanos];
         let longest = holds.into_iter().flatten().map(std::num::NonZeroU64::get).max().unwrap_or(0);
         let hold = longest.div_ceil(CYCLE_NANOS as u64) as usize;
-        let parking = if self.parks { parking::PATIENCE } else { 0 };
-        self.change_at + drain + hold + delete + create + configure + parking
+        let went = |state, cycles| if course.states.contains(&state) { cycles } else { 0 };
+        self.change_at
+            + went(MachineState::Creating, create)
+            + went(MachineState::Configuring, configure)
+            + went(MachineState::Draining, drain)
+            + went(MachineState::Deleting, hold + delete)
+            + if course.parked { parking::PATIENCE } else { 0 }
+    }
+
+    /// The same world with another fleet and demand: what this one began without, that one does too.
+    #[must_use]
+    pub fn with(&self, later: Scenario) -> Self {
+        let begins_with = |need: &Need| self.start.needs.iter().any(|known| known.key() == need.key());
+        let mut start = later.clone();
+        if self.change_at > 0 {
+            start.needs.retain(begins_with);
+        }
+        Self { start, later, ..self.clone() }
+    }
+
+    /// How many cycles after the last thing that was owed it came to rest; none if it did not.
+    pub fn late(&self, course: &Course) -> Option<usize> {
+        Some(course.rests_from()?.saturating_sub(self.owed_until(course)))
     }
 
     /// Runs the world.
@@ -103,6 +133,7 @@ impl Steady {
         let mut parking = parking::Parking::default();
         let mut actions = Vec::with_capacity(CYCLES);
         let mut last = Answer::default();
+        let (mut states, mut parked) = (BTreeSet::new(), false);
         for cycle in 0..CYCLES {
             if cycle == self.change_at && cycle > 0 {
                 world.scenario.needs.clone_from(&self.later.needs);
@@ -114,18 +145,20 @@ impl Steady {
             if self.parks {
                 parking.learn(&world.scenario.needs, &last);
             }
-            actions.push(last.actions.len());
+            actions.push(last.actions.clone());
+            parked |= world.scenario.needs.iter().any(|need| need.parked);
             world.carry_out(&last);
+            states.extend(world.scenario.machines.iter().map(|machine| machine.state));
             world.pass(CYCLE_NANOS);
         }
-        Course { actions, end: world.scenario, answer: last }
+        Course { actions, states, parked, end: world.scenario, answer: last }
     }
 }
 
 impl Course {
     /// The cycle from which on nothing was ordered; none if the last one still ordered something.
     pub fn rests_from(&self) -> Option<usize> {
-        let last = self.actions.iter().rposition(|count| *count > 0);
+        let last = self.actions.iter().rposition(|actions| !actions.is_empty());
         match last {
             None => Some(0),
             Some(cycle) if cycle + 1 < self.actions.len() => Some(cycle + 1),

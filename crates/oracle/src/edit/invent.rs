@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::{Need, NeedKey};
-use bigfleet_scenario::Scenario;
 use bigfleet_scenario::answer::{Action, NormalizedNeed};
 use bigfleet_scenario::seed::Seed;
+use bigfleet_scenario::{CycleOptions, Scenario};
 
 use super::Edit;
+use crate::decide;
+use crate::met::Met;
+use crate::normalise::normalise;
 use crate::orders::begin;
-use crate::random::{World, machine, need, options, put_in_state};
-use crate::{decide, normalise};
+use crate::random::{World, drained_for, machine, need, options, put_in_state, random_stamp};
 
 /// An action of the last cycle, and the need it was for.
 pub(super) type Order = (Action, Option<NormalizedNeed>);
@@ -24,13 +26,27 @@ pub(super) fn edit(seed: &mut Seed, now: &Scenario, orders: &mut Vec<Order>) -> 
     match seed.below(100) {
         0..30 => obeyed(seed, now, orders).unwrap_or(Edit::Advance { nanos: 1 }),
         30..45 => observe(seed, now, &world, next_state),
-        45..58 => observe(seed, now, &world, alter),
+        45..53 => observe(seed, now, &world, alter),
+        53..58 => observe(seed, now, &world, restamp),
         58..63 => Edit::Observe(Box::new(appear(seed, now, &world))),
         63..68 if !now.machines.is_empty() => Edit::Remove(seed.pick(&now.machines).id.to_string()),
         63..88 => roll_up(seed, now, &world),
         88..95 => Edit::Advance { nanos: *seed.pick(&[1, 30_000_000_000, 60_000_000_000, 600_000_000_000]) },
+        95..98 => Edit::SetOptions(reported(seed, now, &world)),
         _ => Edit::SetOptions(options(seed, &world)),
     }
+}
+
+/// One cluster more has reported, or none of those that had.
+fn reported(seed: &mut Seed, now: &Scenario, world: &World) -> CycleOptions {
+    let mut options = now.options.clone();
+    let mut ready = options.ready_clusters.take().unwrap_or_else(|| world.clusters.iter().cloned().collect());
+    let cluster = seed.pick(&world.clusters).clone();
+    if !ready.remove(&cluster) {
+        ready.insert(cluster);
+    }
+    options.ready_clusters = seed.chance(0.8).then_some(ready);
+    options
 }
 
 /// The clusters of the scenario, or these if it has none.
@@ -56,7 +72,7 @@ fn obeyed(seed: &mut Seed, now: &Scenario, orders: &mut Vec<Order>) -> Option<Ed
     let (action, need) = orders.swap_remove(seed.below(orders.len() as u64) as usize);
     // It may have changed since it was ordered about; then nothing comes of it.
     let mut machine = now.machines.iter().find(|machine| *machine.id == *action.machine)?.clone();
-    let rows = normalise::normalise(now);
+    let rows = normalise(now, &Met::default());
     let row = need.and_then(|need| {
         rows.into_iter().map(|row| row.need).find(|row| {
             *row.cluster == *need.cluster
@@ -136,6 +152,19 @@ fn alter(seed: &mut Seed, now: &Scenario, world: &World, machine: &mut Machine) 
     }
     if seed.chance(0.1) {
         machine.price_usd_per_hour = *seed.pick(&world.prices);
+    }
+}
+
+/// The machine is for another need than everybody thought: its stamp, or what it drains for, changes.
+fn restamp(seed: &mut Seed, now: &Scenario, world: &World, machine: &mut Machine) {
+    if machine.state == MachineState::Draining && seed.chance(0.7) {
+        machine.draining_for = if seed.chance(0.8) { drained_for(seed, world, &now.needs) } else { None };
+        return;
+    }
+    let cluster = machine.assigned.cluster.clone();
+    machine.assigned = random_stamp(seed, world, &now.needs);
+    if machine.state.is_bound() {
+        machine.assigned.cluster = cluster;
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bigfleet_model::label::{INSTANCE_TYPE, Labels, ZONE};
 use bigfleet_model::machine::{HostRef, Machine, MachineState};
 use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::resource::ResourceName;
 use bigfleet_model::stamp::Assignment;
 use bigfleet_scenario::input::SCENARIO_PROVIDER;
 use bigfleet_scenario::seed::Seed;
@@ -20,12 +21,18 @@ pub(crate) fn machine(seed: &mut Seed, world: &World, needs: &[Need], id: String
         machine.allocatable = seed.pick(&world.sizes).clone();
     }
     machine.capacity_type = *seed.pick(&world.capacities);
-    machine.price_usd_per_hour = *seed.pick(&world.prices);
+    machine.price_usd_per_hour = price(seed, world, &machine);
     machine.interruption_probability = *seed.pick(&world.risks);
     label(seed, world, &mut machine);
     machine.assigned = random_stamp(seed, world, needs);
     let state = machine.state;
-    put_in_state(&mut machine, state, seed.pick(&world.clusters));
+    let stamped_for = machine.assigned.cluster.clone();
+    let cluster = if !stamped_for.is_empty() && seed.chance(world.settled) {
+        &stamped_for
+    } else {
+        seed.pick(&world.clusters)
+    };
+    put_in_state(&mut machine, state, cluster);
     machine.idle_since_unix_nanos = idle_since(seed);
     if state == MachineState::Draining && seed.chance(0.7) || seed.chance(0.02) {
         machine.draining_for = drained_for(seed, world, needs);
@@ -79,7 +86,15 @@ pub(crate) fn stamp(
     }
 }
 
-fn random_stamp(seed: &mut Seed, world: &World, needs: &[Need]) -> Assignment {
+/// What the machine costs: what it holds, in some worlds; one of a few prices otherwise.
+fn price(seed: &mut Seed, world: &World, machine: &Machine) -> f64 {
+    match world.unit_price {
+        Some(price) => machine.provides().get(&ResourceName::CPU) as f64 * price,
+        None => *seed.pick(&world.prices),
+    }
+}
+
+pub(crate) fn random_stamp(seed: &mut Seed, world: &World, needs: &[Need]) -> Assignment {
     let mut assigned = Assignment {
         priority: *seed.pick(&world.priorities),
         interruption_penalty_usd: *seed.pick(&world.penalties),
@@ -88,6 +103,13 @@ fn random_stamp(seed: &mut Seed, world: &World, needs: &[Need]) -> Assignment {
     };
     if !needs.is_empty() && seed.chance(world.stamped) {
         let key = a_need_key(seed, world, needs);
+        let folded = |need: &Need| need.profile.without_same().fingerprint() == &*key.fingerprint;
+        let like = needs.iter().find(|need| *need.profile.fingerprint() == *key.fingerprint || folded(need));
+        if let Some(need) = like
+            && seed.chance(world.settled)
+        {
+            assigned = stamp(&need.cluster, &need.profile, &need.group);
+        }
         assigned =
             Assignment { cluster: key.cluster, fingerprint: key.fingerprint, group: key.group, ..assigned };
         if seed.chance(0.05) {
@@ -97,7 +119,7 @@ fn random_stamp(seed: &mut Seed, world: &World, needs: &[Need]) -> Assignment {
     assigned
 }
 
-fn drained_for(seed: &mut Seed, world: &World, needs: &[Need]) -> Option<NeedKey> {
+pub(crate) fn drained_for(seed: &mut Seed, world: &World, needs: &[Need]) -> Option<NeedKey> {
     if needs.is_empty() { None } else { Some(a_need_key(seed, world, needs)) }
 }
 
@@ -119,7 +141,7 @@ fn a_need_key(seed: &mut Seed, world: &World, needs: &[Need]) -> NeedKey {
 }
 
 /// A stamp in the past, around the ends of both usual holds, in the future, or none.
-fn idle_since(seed: &mut Seed) -> Option<i64> {
+pub(super) fn idle_since(seed: &mut Seed) -> Option<i64> {
     const SECOND: i64 = 1_000_000_000;
     let ago = [
         0,

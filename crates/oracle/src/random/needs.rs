@@ -87,13 +87,13 @@ fn requirement(seed: &mut Seed, world: &World) -> Requirement {
     let key = *seed.pick(&KEYS);
     let listed = some(seed, world.values(key));
     match seed.below(100) {
-        0..55 => Requirement::is_in(key, listed),
-        55..75 => Requirement::new(key, Operator::NotIn, listed.into_iter().take(1)),
-        75..88 => Requirement::new(key, Operator::Exists, [""; 0]),
-        88..94 => Requirement::new(key, Operator::DoesNotExist, [""; 0]),
-        94 | 95 => Requirement::new(key, Operator::Unspecified, listed),
-        96 => Requirement::is_in(key, ["nowhere"]),
-        97 => Requirement::new(key, Operator::In, [""; 0]),
+        0..52 => Requirement::is_in(key, listed),
+        52..70 => Requirement::new(key, Operator::NotIn, listed.into_iter().take(1)),
+        70..82 => Requirement::new(key, Operator::Exists, [""; 0]),
+        82..89 => Requirement::new(key, Operator::DoesNotExist, [""; 0]),
+        89..94 => Requirement::new(key, Operator::Unspecified, listed),
+        94 | 95 => Requirement::is_in(key, ["nowhere"]),
+        96 | 97 => Requirement::new(key, Operator::In, [""; 0]),
         // The value may be there twice, and the requirement too: neither is merged away.
         _ => Requirement::is_in(key, listed.iter().chain(&listed).copied()),
     }

@@ -33,6 +33,12 @@ pub(crate) struct World {
     pub(crate) sizes: Vec<ResourceVec>,
     /// The chance that a size lacks what others have, and that a need takes whatever machine there is.
     pub(crate) lopsided: f64,
+    /// Whether sizes are of many kinds, so that what was taken first may turn out superfluous.
+    pub(crate) assorted: bool,
+    /// What a thousandth of a cpu costs, if machines cost what they hold instead of any price.
+    pub(crate) unit_price: Option<f64>,
+    /// The chance that a machine is bound to the cluster it is stamped for, with that need's terms.
+    pub(crate) settled: f64,
     /// How often each state is drawn.
     pub(crate) states: Vec<MachineState>,
     /// Zones, racks, pools and types.
@@ -48,6 +54,8 @@ pub(crate) struct World {
     pub(crate) stamped: f64,
     pub(crate) most_pieces: u64,
     pub(crate) most_requirements: u64,
+    /// The most profiles that several needs share.
+    most_profiles: u64,
     /// Whether needs and machines may be oddly sized, or all fit each other.
     pub(crate) odd: f64,
     /// The key most gangs and spreads are about.
@@ -81,6 +89,9 @@ impl World {
             penalties: penalties(seed),
             sizes: Vec::new(),
             lopsided: *seed.pick(&[0.0, 0.0, 0.4]),
+            assorted: seed.chance(0.3),
+            unit_price: seed.chance(0.2).then(|| *seed.pick(&[0.0, 0.0001])),
+            settled: *seed.pick(&[0.3, 0.7, 0.95]),
             states: states(seed),
             zones: two_or_more(seed, &["za", "zb", "zc"]),
             racks: two_or_more(seed, &["r0", "r1", "r2", ""]),
@@ -92,14 +103,15 @@ impl World {
             stamped: *seed.pick(&[0.1, 0.5, 0.9]),
             most_pieces: *seed.pick(&[2, 3, 5, 9]),
             most_requirements: *seed.pick(&[0, 1, 1, 2, 3]),
+            most_profiles: 4,
             focus: *seed.pick(&KEYS),
             odd: *seed.pick(&[0.0, 0.1, 0.3]),
             profiles: Vec::new(),
             capacities: capacities(seed),
         };
         world.bend(seed);
-        world.sizes = sizes(seed, world.lopsided);
-        for _ in 0..=seed.below(4 + more as u64) {
+        world.sizes = sizes(seed, world.lopsided, world.assorted);
+        for _ in 0..=seed.below(world.most_profiles + more as u64) {
             let drawn = profile(seed, &world);
             // What remains of a gang when it folds may be wanted as such too, under the same identity.
             if drawn.same().is_some() && seed.chance(0.3) {
@@ -113,9 +125,9 @@ impl World {
     /// Most worlds are about one thing: rules that meet only among machines nearly all alike, wanted
     /// by few, would hardly ever meet otherwise.
     fn bend(&mut self, seed: &mut Seed) {
-        use MachineState::{Configured, Creating, Draining, Idle, Speculative};
-        let theme = seed.below(8);
-        if theme < 5 {
+        use MachineState::{Configured, Configuring, Creating, Draining, Idle, Speculative};
+        let theme = seed.below(14);
+        if theme < 11 {
             self.most_requirements = seed.below(2);
         }
         match theme {
@@ -141,6 +153,45 @@ impl World {
                 (self.gangs, self.labelled) = (0.9, 1.0);
                 self.clusters.truncate(2);
                 self.states = vec![Configured, Configured, Creating, Draining, Idle, Idle, Speculative];
+            }
+            // Gangs that must make room, here or elsewhere.
+            5 | 6 => {
+                (self.gangs, self.spreads, self.labelled) = (0.6, 0.0, 1.0);
+                self.clusters.truncate(2);
+                (self.most_pieces, self.most_requirements, self.most_profiles) = (5, 0, 2);
+                (self.lopsided, self.odd) = (0.0, 0.1);
+                self.priorities = vec![0, 100, 100_001];
+                self.stamped = 0.3;
+                self.states = vec![Configured, Configured, Configured, Configured, Draining, Idle];
+            }
+            // Gangs that fold, under several stamps.
+            7 | 8 => {
+                (self.gangs, self.labelled, self.stamped, self.settled) = (0.95, 1.0, 0.9, 0.95);
+                self.clusters.truncate(1);
+                (self.most_pieces, self.most_requirements, self.most_profiles) = (2, 0, 2);
+                self.arrivals.truncate(1);
+                self.groups = ["g1", "g2", "g3"].map(Arc::from).to_vec();
+                self.spreads = *seed.pick(&[0.0, 0.4]);
+                let common = [Configured, Configuring, Creating, Draining];
+                let other = *seed.pick(&[Configured, Creating, Draining, Idle, Speculative]);
+                self.states =
+                    if seed.chance(0.5) { vec![*seed.pick(&common), other] } else { common.to_vec() };
+            }
+            // Needs that live on what they bought, with more or less than enough.
+            9 => {
+                (self.stamped, self.settled, self.assorted) = (0.9, 0.95, true);
+                self.clusters.truncate(1);
+                (self.gangs, self.spreads) = (*seed.pick(&[0.0, 0.3]), *seed.pick(&[0.0, 0.0, 0.5]));
+                self.lopsided = 0.4;
+                self.states = vec![Configured, Configured, Configured, Configuring, Idle];
+            }
+            // Bargains.
+            10 => {
+                (self.gangs, self.spreads) = (*seed.pick(&[0.0, 0.4]), *seed.pick(&[0.0, 0.0, 0.5]));
+                (self.assorted, self.most_pieces) = (true, 9);
+                self.unit_price = seed.chance(0.6).then(|| *seed.pick(&[0.0, 0.0001, 0.0003]));
+                self.lopsided = *seed.pick(&[0.0, 0.4]);
+                self.states = vec![Idle, Idle, Speculative, Speculative, Speculative, Configured];
             }
             _ => {}
         }
@@ -220,23 +271,25 @@ fn prices(seed: &mut Seed) -> Vec<f64> {
     match seed.below(20) {
         // Equal in print, different as numbers.
         0 => vec![0.0, 0.3, 0.1 + 0.2],
-        1..8 => vec![1.0],
+        1 => vec![0.0],
+        2..7 => vec![1.0],
         _ => some(seed, &[0.0, 0.1, 0.2, 0.4, 1.0]),
     }
 }
 
 /// One to four sizes. Most have cpu and memory in one ratio; some have a device, lack a dimension, or are
 /// so large that sums reach the end of the numbers.
-fn sizes(seed: &mut Seed, lopsided: f64) -> Vec<ResourceVec> {
+fn sizes(seed: &mut Seed, lopsided: f64, assorted: bool) -> Vec<ResourceVec> {
     let extreme = seed.chance(0.02);
     let devices = *seed.pick(&[0.0, 0.0, 0.3, 0.6]);
-    let count = 1 + seed.below(4);
+    let count = if assorted { 4 + seed.below(4) } else { 1 + seed.below(4) };
+    let scales: &[u64] = if assorted { &[1, 2, 3, 4, 5, 8] } else { &[1, 1, 2, 4] };
     let mut sizes = Vec::new();
     for _ in 0..count {
-        let scale = if extreme { MAX_AMOUNT / 2_000 } else { *seed.pick(&[1, 1, 2, 4]) };
+        let scale = if extreme { MAX_AMOUNT / 2_000 } else { *seed.pick(scales) };
         let mut amounts = vec![("cpu", 1_000 * scale)];
         if seed.chance(0.8) {
-            let memory = scale * if seed.chance(0.8) { 4 } else { 2 };
+            let memory = scale * if seed.chance(0.8) { 4 } else { *seed.pick(&[1, 2, 8]) };
             amounts.push(("memory", memory));
         }
         if seed.chance(devices) {
@@ -244,6 +297,9 @@ fn sizes(seed: &mut Seed, lopsided: f64) -> Vec<ResourceVec> {
         }
         if seed.chance(devices) {
             amounts.push(("example.org/nic", 1 + seed.below(2)));
+        }
+        if seed.chance(devices / 2.0) {
+            amounts.push(("example.org/fpga", 1 + seed.below(2)));
         }
         if seed.chance(lopsided) {
             amounts.swap_remove(seed.below(amounts.len() as u64) as usize);

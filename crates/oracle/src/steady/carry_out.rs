@@ -8,6 +8,7 @@ use bigfleet_model::stamp::Assignment;
 use bigfleet_scenario::{Answer, Scenario};
 
 use super::Latencies;
+use crate::met::Met;
 use crate::normalise::normalise;
 use crate::orders::begin;
 use crate::random::put_in_state;
@@ -49,7 +50,8 @@ impl World {
 
     /// Begins everything an answer orders.
     pub(super) fn carry_out(&mut self, answer: &Answer) {
-        let needs: Vec<Need> = normalise(&self.scenario).into_iter().map(|row| row.need).collect();
+        let needs: Vec<Need> =
+            normalise(&self.scenario, &Met::default()).into_iter().map(|row| row.need).collect();
         let is_wanted = |machine: &&Machine| {
             answer.claims.get(&*machine.id).is_some_and(|need| {
                 let need = &needs[*need as usize];

@@ -6,6 +6,7 @@ use bigfleet_scenario::{Answer, Scenario};
 use crate::amounts::contributes;
 use crate::cycle::{Cycle, Domain};
 use crate::matching::strict_spread;
+use crate::met::Met;
 use crate::normalise::normalise;
 use crate::order;
 
@@ -14,7 +15,7 @@ use crate::order;
 /// Needs under a strict spread and parked gangs may stay short beside anything. A gang may stay short beside
 /// another cluster's machines: nobody is disturbed for a gang that still could not run.
 pub fn inversions(scenario: &Scenario, answer: &Answer) -> Vec<String> {
-    let mut cycle = Cycle::new(scenario, normalise(scenario));
+    let mut cycle = Cycle::new(scenario, normalise(scenario, &Met::default()), Met::default());
     for domain in &answer.domains {
         cycle.rows[domain.need as usize].domain =
             domain.value.clone().map(|value| Domain { value, covers: domain.covers });
@@ -39,7 +40,7 @@ pub fn inversions(scenario: &Scenario, answer: &Answer) -> Vec<String> {
             let wrong = match (machine.state, holder) {
                 (MachineState::Idle | MachineState::Speculative, None) => true,
                 (MachineState::Configured, None) => row.same_key().is_none() || in_cluster,
-                (_, Some(holder)) if in_cluster => order::precedence(row, holder).is_lt(),
+                (_, Some(holder)) if in_cluster => order::precedence(row, holder).1.is_lt(),
                 (MachineState::Configured, Some(holder)) => {
                     row.same_key().is_none()
                         && holder.priority() < row.priority()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use bigfleet_oracle::decide;
@@ -27,6 +28,8 @@ pub(crate) struct Asked {
     pub(crate) deficit: ResourceVec,
     /// The chosen domain, if it is a gang and has one.
     pub(crate) domain: Option<String>,
+    /// The gangs that were folded into it.
+    pub(crate) gangs: Vec<NeedKey>,
 }
 
 impl Case {
@@ -38,7 +41,13 @@ impl Case {
             let plain = need.profile.without_same();
             profiles.insert(plain.fingerprint().to_owned(), Arc::new(plain));
         }
+        let stood: Vec<bool> = stand_as_asked(scenario, &answer.normalized_needs);
         let asked = |(index, row): (usize, &NormalizedNeed)| Asked {
+            gangs: if stood[index] {
+                Vec::new()
+            } else {
+                folded_into(scenario, &answer.normalized_needs, row)
+            },
             row: row.clone(),
             profile: profiles[&row.fingerprint].clone(),
             aggregate: vector(&row.aggregate),
@@ -80,7 +89,41 @@ impl Case {
     }
 }
 
+/// Which rows are needs as they were asked for: each need stands for the first row that is equal to it.
+fn stand_as_asked(scenario: &Scenario, rows: &[NormalizedNeed]) -> Vec<bool> {
+    let mut left: Vec<NormalizedNeed> = scenario.needs.iter().map(NormalizedNeed::from).collect();
+    let mut stands = |row: &NormalizedNeed| {
+        let found = left.iter().position(|need| need == row);
+        found.map(|at| left.swap_remove(at)).is_some()
+    };
+    rows.iter().map(&mut stands).collect()
+}
+
+/// The gangs that are no rows of their own and together make this one.
+fn folded_into(scenario: &Scenario, rows: &[NormalizedNeed], folded: &NormalizedNeed) -> Vec<NeedKey> {
+    let gangs = scenario.needs.iter().filter(|need| {
+        need.profile.same().is_some()
+            && *need.cluster == *folded.cluster
+            && need.profile.without_same().fingerprint() == folded.fingerprint
+            && bigfleet_scenario::answer::amounts(&need.aggregate) == folded.min_unit
+            && !rows.contains(&NormalizedNeed::from(*need))
+    });
+    gangs.map(Need::key).collect()
+}
+
 impl Asked {
+    /// Whether this is its identity or that of a gang folded into it.
+    fn goes_by(&self, cluster: &str, fingerprint: &str, group: &str) -> bool {
+        let is = |c: &str, f: &str, g: &str| c == cluster && f == fingerprint && g == group;
+        is(&self.row.cluster, &self.row.fingerprint, &self.row.group)
+            || self.gangs.iter().any(|key| is(&key.cluster, &key.fingerprint, &key.group))
+    }
+
+    /// Whether the machine counts for it, wherever it lies.
+    pub(crate) fn counts(&self, machine: &Machine) -> bool {
+        self.profile.matches(machine.facts()) && machine.provides().covers(&self.min_unit)
+    }
+
     pub(crate) fn is_gang(&self) -> bool {
         self.profile.same().is_some()
     }
@@ -94,7 +137,7 @@ impl Asked {
     pub(crate) fn could_use(&self, machine: &Machine) -> bool {
         let in_domain =
             !self.is_gang() || self.domain_of(machine).is_some_and(|d| Some(d) == self.domain.as_deref());
-        self.profile.matches(machine.facts()) && machine.provides().covers(&self.min_unit) && in_domain
+        self.counts(machine) && in_domain
     }
 
     /// Whether the machine could be used and would still help.
@@ -104,17 +147,17 @@ impl Asked {
 
     /// Whether the machine is stamped as being for it.
     pub(crate) fn is_stamped_on(&self, machine: &Machine) -> bool {
-        *machine.assigned.fingerprint == *self.row.fingerprint && *machine.assigned.group == *self.row.group
+        let stamp = &machine.assigned;
+        self.goes_by(&stamp.cluster, &stamp.fingerprint, &stamp.group)
     }
 
     /// Whether the machine is draining on its behalf.
     pub(crate) fn drained_for(&self, machine: &Machine) -> bool {
         machine.state == MachineState::Draining
-            && machine.draining_for.as_ref().is_some_and(|key| {
-                *key.cluster == *self.row.cluster
-                    && *key.fingerprint == *self.row.fingerprint
-                    && *key.group == *self.row.group
-            })
+            && machine
+                .draining_for
+                .as_ref()
+                .is_some_and(|key| self.goes_by(&key.cluster, &key.fingerprint, &key.group))
     }
 
     /// Whether it may be credited with the machine.
@@ -128,7 +171,26 @@ impl Asked {
         }
     }
 
-    fn domain_of<'a>(&self, machine: &'a Machine) -> Option<&'a str> {
+    /// Whether its place in precedence order is before that of another.
+    pub(crate) fn goes_before(&self, other: &Self) -> bool {
+        self.as_need().cmp_precedence(&other.as_need()).is_lt()
+    }
+
+    /// The need as the vocabulary knows it.
+    pub(crate) fn as_need(&self) -> Need {
+        Need {
+            cluster: self.row.cluster.as_str().into(),
+            profile: self.profile.clone(),
+            group: self.row.group.as_str().into(),
+            aggregate: self.aggregate.clone(),
+            min_unit: self.min_unit.clone(),
+            first_seen_unix_nanos: self.row.first_seen,
+            parked: self.row.parked,
+        }
+    }
+
+    /// The machine's domain, if this is a gang.
+    pub(crate) fn domain_of<'a>(&self, machine: &'a Machine) -> Option<&'a str> {
         machine.facts().value(self.profile.same()?.key())
     }
 }

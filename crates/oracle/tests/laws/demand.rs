@@ -123,6 +123,12 @@ fn no_domain_runs_ahead_of_another() {
                 let placed = !is_acquirable(machine) || machine.facts().value(&strict.key).is_some();
                 ensure(placed, || format!("need {index} acquired {} outside of all domains", machine.id))?;
             }
+            // What drains for it fills its domain already.
+            for machine in case.machines().iter().filter(|m| need.drained_for(m) && need.counts(m)) {
+                if let Some(domain) = machine.facts().value(&strict.key) {
+                    *all.entry(domain).or_insert(0) += 1;
+                }
+            }
             let emptiest = all.values().min().copied().unwrap_or(0);
             let skew = strict.headroom() + 1;
             // Credit follows the bindings; only what was acquired must keep the spread.
@@ -158,7 +164,7 @@ fn the_short_are_told_why_and_nobody_else() {
 #[test]
 fn shortfalls_are_parts_of_deficits_and_their_victims_are_counted() {
     hold(|case| {
-        let mut last = None;
+        let mut last: Option<usize> = None;
         for shortfall in &case.answer.unresolved {
             let need = &case.needs[shortfall.need as usize];
             let missing = vector(&shortfall.missing);
@@ -181,8 +187,12 @@ fn shortfalls_are_parts_of_deficits_and_their_victims_are_counted() {
             ensure(missing.covers(&need.deficit.saturating_sub(&most)), || {
                 format!("{shortfall:?} is too little")
             })?;
-            ensure(last < Some(shortfall.need), || format!("{shortfall:?} comes too late"))?;
-            last = Some(shortfall.need);
+            ensure(!need.is_gang() || missing == need.deficit && victims == 0, || {
+                format!("{shortfall:?} of a gang that is skipped or served in full")
+            })?;
+            let late = last.is_some_and(|last| need.goes_before(&case.needs[last]));
+            ensure(!late, || format!("{shortfall:?} comes too late"))?;
+            last = Some(shortfall.need as usize);
         }
         Ok(())
     });

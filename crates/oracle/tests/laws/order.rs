@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
+use bigfleet_model::machine::Machine;
 use bigfleet_model::need::Need;
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_oracle::{Size, apply, decide, random_edits, random_scenario};
 use bigfleet_scenario::Scenario;
 use bigfleet_scenario::answer::{ActionKind, difference};
@@ -35,23 +37,10 @@ fn the_order_of_lists_has_no_say() {
     });
 }
 
-/// The need as the vocabulary knows it.
-fn as_need(asked: &Asked) -> Need {
-    Need {
-        cluster: asked.row.cluster.as_str().into(),
-        profile: asked.profile.clone(),
-        group: asked.row.group.as_str().into(),
-        aggregate: asked.aggregate.clone(),
-        min_unit: asked.min_unit.clone(),
-        first_seen_unix_nanos: asked.row.first_seen,
-        parked: asked.row.parked,
-    }
-}
-
 #[test]
 fn needs_come_in_demand_order() {
     hold(|case| {
-        let needs: Vec<Need> = case.needs.iter().map(as_need).collect();
+        let needs: Vec<Need> = case.needs.iter().map(Asked::as_need).collect();
         let out_of_order =
             needs.windows(2).position(|pair| pair[0].cmp_demand(&pair[1]) == Ordering::Greater);
         ensure(out_of_order.is_none(), || format!("need {out_of_order:?} comes too early"))
@@ -61,7 +50,7 @@ fn needs_come_in_demand_order() {
 #[test]
 fn a_contested_machine_goes_to_the_higher_precedence() {
     hold(|case| {
-        let needs: Vec<Need> = case.needs.iter().map(as_need).collect();
+        let needs: Vec<Need> = case.needs.iter().map(Asked::as_need).collect();
         for machine in case.machines().iter().filter(|machine| is_acquirable(machine)) {
             let Some(holder) = case.holder(machine) else { continue };
             for (index, need) in case.needs.iter().enumerate() {
@@ -79,19 +68,52 @@ fn a_contested_machine_goes_to_the_higher_precedence() {
     });
 }
 
+/// A need that stays short has credited or taken over whatever the needs after it live on.
 #[test]
-fn what_a_cluster_has_is_credited_in_demand_order() {
+fn what_a_cluster_has_goes_to_the_higher_precedence() {
     hold(|case| {
         for machine in case.machines().iter().filter(|machine| !is_acquirable(machine)) {
             let Some(holder) = case.holder(machine) else { continue };
-            let earlier =
-                case.needs.iter().take(holder).position(|need| need.owns(machine) && need.misses(machine));
+            let earlier = case.needs.iter().position(|need| {
+                need.goes_before(&case.needs[holder])
+                    && need.profile.strict_spread().is_none()
+                    && need.owns(machine)
+                    && need.misses(machine)
+            });
             ensure(earlier.is_none(), || {
                 format!("need {holder} has {}, which is due to {earlier:?}", machine.id)
             })?;
         }
         Ok(())
     });
+}
+
+/// What is taken beyond what is needed is given back.
+#[test]
+fn nothing_superfluous_is_acquired() {
+    hold(|case| {
+        for (index, need) in case.needs.iter().enumerate() {
+            if !need.deficit.is_zero() || need.profile.strict_spread().is_some() {
+                continue;
+            }
+            let held: Vec<&Machine> =
+                case.machines().iter().filter(|machine| case.holder(machine) == Some(index)).collect();
+            for machine in held.iter().filter(|machine| is_acquirable(machine)) {
+                let others = held.iter().filter(|other| other.id != machine.id);
+                let total = others.fold(ResourceVec::ZERO, |sum, other| sum.add(other.provides()));
+                ensure(!total.covers(&need.aggregate), || {
+                    format!("need {index} does not need {}", machine.id)
+                })?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// The place of a need in precedence order.
+fn turn(case: &Case, need: u32) -> u32 {
+    let before = case.needs.iter().filter(|other| other.goes_before(&case.needs[need as usize]));
+    before.count() as u32
 }
 
 #[test]
@@ -107,7 +129,7 @@ fn actions_come_phase_by_phase() {
             ActionKind::Bootstrap | ActionKind::Provision => {
                 (rank(action.kind), action.need, action.kind as u8, action.machine.clone())
             }
-            ActionKind::Preempt => (1, action.need, 0, String::new()),
+            ActionKind::Preempt => (1, action.need.map(|need| turn(case, need)), 0, String::new()),
             ActionKind::Reclaim => (2, None, 0, action.cluster.clone().unwrap_or_default()),
             ActionKind::Delete => (3, None, 0, action.machine.clone()),
         };

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use bigfleet_model::cost::{drain_grace_secs, priority_gap};
 use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_scenario::answer::ActionKind;
 
-use crate::case::{Case, vector};
+use crate::case::{Case, is_acquirable, vector};
 use crate::{ensure, hold};
 
 #[test]
@@ -102,7 +103,12 @@ fn victims_are_lower_and_of_use() {
             let at = action.need.expect("preempted for a need") as usize;
             let need = &case.needs[at];
             ensure(is_below(case, victim, at), || format!("{action:?} is not below need {at}"))?;
-            ensure(need.misses(victim), || format!("{action:?} does not help need {at}"))?;
+            let helps = if need.is_gang() {
+                need.counts(victim) && victim.provides().contributes(&need.aggregate)
+            } else {
+                need.misses(victim)
+            };
+            ensure(helps, || format!("{action:?} does not help need {at}"))?;
             let grace = drain_grace_secs(priority_gap(need.profile.priority(), victim.assigned.priority));
             ensure(action.grace_secs == Some(grace), || format!("{action:?} has {grace} s by the gap"))?;
             ensure(action.cluster.as_deref() == Some(&*victim.cluster), || {
@@ -122,7 +128,7 @@ fn no_victim_is_taken_beyond_what_is_missing() {
                 .filter(|action| action.need == Some(index as u32))
                 .map(|action| case.machine(&action.machine))
                 .collect();
-            let mut missing = need.deficit.clone();
+            let mut missing = if need.is_gang() { need.aggregate.clone() } else { need.deficit.clone() };
             for victim in victims {
                 ensure(victim.provides().contributes(&missing), || {
                     format!("{} is one victim too many", victim.id)
@@ -140,7 +146,8 @@ fn nobody_stays_short_while_a_victim_is_left() {
         for shortfall in &case.answer.unresolved {
             let at = shortfall.need as usize;
             let need = &case.needs[at];
-            if need.row.parked || need.profile.strict_spread().is_some() {
+            // Nobody is disturbed for a gang that still could not run.
+            if need.is_gang() || need.profile.strict_spread().is_some() {
                 continue;
             }
             let missing = vector(&shortfall.missing);
@@ -151,6 +158,39 @@ fn nobody_stays_short_while_a_victim_is_left() {
                     && !case.is_told(ActionKind::Preempt, machine)
             });
             ensure(spared.is_none(), || format!("need {at} could have {:?}", spared.unwrap().id))?;
+        }
+        Ok(())
+    });
+}
+
+/// A gang has victims in one domain, and with them it is complete there.
+#[test]
+fn victims_complete_a_gang() {
+    hold(|case| {
+        for (index, need) in case.needs.iter().enumerate().filter(|(_, need)| need.is_gang()) {
+            let is_victim = |machine: &Machine| {
+                let mut told = case.actions(ActionKind::Preempt);
+                told.any(|action| *action.machine == *machine.id && action.need == Some(index as u32))
+            };
+            let domains: BTreeSet<Option<&str>> = case
+                .machines()
+                .iter()
+                .filter(|machine| is_victim(machine))
+                .map(|machine| need.domain_of(machine))
+                .collect();
+            ensure(domains.len() <= 1, || format!("need {index} has victims in {domains:?}"))?;
+            let Some(domain) = domains.first() else { continue };
+            let adds = |machine: &&Machine| {
+                need.domain_of(machine) == *domain
+                    && need.counts(machine)
+                    && (case.holder(machine) == Some(index)
+                        || is_acquirable(machine) && case.holder(machine).is_none()
+                        || need.drained_for(machine)
+                        || is_victim(machine))
+            };
+            let there = case.machines().iter().filter(adds);
+            let total = there.fold(ResourceVec::ZERO, |sum, machine| sum.add(machine.provides()));
+            ensure(total.covers(&need.aggregate), || format!("need {index} is not complete in {domain:?}"))?;
         }
         Ok(())
     });
