@@ -13,8 +13,8 @@
 //! A machine counts for a need if it matches and holds its `min_unit`, as in the engine. What the relaxation does not see makes
 //! the true optimum dearer, never cheaper: whole machines, `Same` domains, strict spreads, and holes too small for a pod.
 //!
-//! [`Problem::exact`] solves the program, up to [`MAX_VARIABLES`]. [`Problem::relaxed`] gives a bound of any size of
-//! problem that is lower still, usually by less than one in a hundred. [`Problem::bound`] chooses.
+//! [`Problem::exact`] solves the program, up to [`MAX_VARIABLES`]. [`Problem::coarser`] makes a smaller problem whose bound is
+//! lower still. [`Problem::bound`] solves the finest that is small enough, and says which.
 //!
 //! ```
 //! use bigfleet_bound::{Offer, Problem};
@@ -34,10 +34,10 @@
 //! assert!((problem.exact().unwrap().usd_per_hour - 0.96).abs() < 1e-9);
 //! ```
 
+mod coarse;
 mod columns;
 mod exact;
 mod fleet;
 mod problem;
-mod relaxed;
 
 pub use problem::{Bound, BoundError, MAX_VARIABLES, Method, Offer, OfferId, Problem, SetId};

@@ -7,10 +7,13 @@ use bigfleet_model::resource::{ResourceName, ResourceVec};
 use thiserror::Error;
 
 use crate::columns::columns;
-use crate::{exact, relaxed};
+use crate::exact;
 
-/// The most variables [`Problem::exact`] takes on: some seconds of work.
-pub const MAX_VARIABLES: usize = 30_000;
+/// The most pairs of want and offer [`Problem::exact`] takes on: some seconds of work.
+pub const MAX_VARIABLES: usize = 100_000;
+
+/// How coarse [`Problem::bound`] becomes, step by step, until a problem is small enough.
+const STEPS: [f64; 5] = [0.0, 0.02, 0.1, 0.5, 2.0];
 
 /// So many machines alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +37,15 @@ pub struct OfferId(pub(crate) u32);
 pub struct SetId(pub(crate) u32);
 
 /// How a bound was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
     /// The linear program was solved.
     Exact,
-    /// A dual solution: a lower bound of the program, which may be a little higher.
-    Relaxed,
+    /// The linear program of [`Problem::coarser`] was solved, with this step: the finer one costs as much or more.
+    Coarse {
+        /// How far apart prices may be that count as one.
+        step: f64,
+    },
 }
 
 /// What all wants together cost at least.
@@ -66,7 +72,7 @@ pub enum BoundError {
     #[error("the offers cannot cover all wants at once; leave out what is short or add supply")]
     Infeasible,
     /// More variables than the solver is given.
-    #[error("{variables} pairs of want and offer are more than {MAX_VARIABLES}; ask for the relaxed bound")]
+    #[error("{variables} pairs of want and offer are more than {MAX_VARIABLES}; make it coarser")]
     TooLarge {
         /// How many there are.
         variables: usize,
@@ -84,7 +90,7 @@ pub enum BoundError {
         probability: f64,
     },
     /// The solver gave up.
-    #[error("the solver gave up: {0}; ask for the relaxed bound")]
+    #[error("the solver gave up: {0}; a coarser problem may do")]
     Solver(String),
 }
 
@@ -109,6 +115,7 @@ type Terms = (SetId, PenaltyBucket, Vec<(ResourceName, u64)>);
 pub struct Problem {
     pub(crate) offers: Vec<Offer>,
     pub(crate) sets: Vec<Vec<OfferId>>,
+    known_sets: BTreeMap<Vec<OfferId>, SetId>,
     wanted: usize,
     /// Wants that ask for the same things in the same proportions from the same offers are one want: any cover of their sum can be split
     /// between them in proportion, so the optimum is the same.
@@ -122,7 +129,7 @@ impl Problem {
         OfferId(self.offers.len() as u32 - 1)
     }
 
-    /// Adds a list of offers that wants may be served from; each offer counts once.
+    /// Adds a list of offers that wants may be served from; each offer counts once, and equal lists are one.
     ///
     /// # Panics
     ///
@@ -131,8 +138,11 @@ impl Problem {
         offers.sort_unstable();
         offers.dedup();
         assert!(offers.last().is_none_or(|last| (last.0 as usize) < self.offers.len()), "an unknown offer");
-        self.sets.push(offers);
-        SetId(self.sets.len() as u32 - 1)
+        let Self { sets, known_sets, .. } = self;
+        *known_sets.entry(offers).or_insert_with_key(|offers| {
+            sets.push(offers.clone());
+            SetId(sets.len() as u32 - 1)
+        })
     }
 
     /// Adds a want; one that asks for nothing costs nothing.
@@ -142,24 +152,36 @@ impl Problem {
     /// If the set is of another problem and not of this one.
     pub fn want(&mut self, aggregate: &ResourceVec, interruption: PenaltyBucket, set: SetId) {
         assert!((set.0 as usize) < self.sets.len(), "an unknown set");
-        // Both cost nothing, so they are one.
-        let interruption = interruption.max(PenaltyBucket::ZERO);
         let number = self.wanted;
         self.wanted += 1;
         let divisor = aggregate.iter().fold(0, |a, (_, amount)| gcd(a, amount));
-        if divisor == 0 {
-            return;
+        if divisor > 0 {
+            let lot = aggregate.iter().map(|(name, amount)| (name.clone(), amount / divisor));
+            let lot = ResourceVec::new(lot).expect("part of a vector is a vector");
+            // Both cost nothing, so they are one.
+            let interruption = interruption.max(PenaltyBucket::ZERO);
+            self.add(number, &lot, divisor.into(), interruption, set);
         }
-        let lot: Vec<(ResourceName, u64)> =
-            aggregate.iter().map(|(name, amount)| (name.clone(), amount / divisor)).collect();
-        let want = self.merged.entry((set, interruption, lot)).or_insert_with_key(|(_, _, lot)| Want {
+    }
+
+    /// Adds so many lots to the want with these terms.
+    pub(crate) fn add(
+        &mut self,
+        number: usize,
+        lot: &ResourceVec,
+        lots: u128,
+        interruption: PenaltyBucket,
+        set: SetId,
+    ) {
+        let proportions = lot.iter().map(|(name, amount)| (name.clone(), amount)).collect();
+        let want = self.merged.entry((set, interruption, proportions)).or_insert_with(|| Want {
             number,
             interruption,
             set,
-            lot: ResourceVec::new(lot.iter().cloned()).expect("part of a vector is a vector"),
+            lot: lot.clone(),
             lots: 0,
         });
-        want.lots += u128::from(divisor);
+        want.lots += lots;
     }
 
     /// How many offers there are.
@@ -193,19 +215,20 @@ impl Problem {
         Ok(Bound { usd_per_hour, method: Method::Exact })
     }
 
-    /// A lower bound of the program in time linear in pairs of want and offer, for each of `rounds` rounds; more rounds come closer.
-    ///
-    /// It puts a price on the scarcity of each offer, solves each want alone at these prices, and moves the prices to where too much
-    /// or too little is used. By weak duality every round's sum, less the value of the stock, is a lower bound; the best is returned.
-    /// If the wants cannot all be covered that is noticed only when the bound passes the price of everything there is.
-    pub fn relaxed(&self, rounds: usize) -> Result<Bound, BoundError> {
-        let usd_per_hour = relaxed::solve(self, &columns(self)?, rounds)?;
-        Ok(Bound { usd_per_hour, method: Method::Relaxed })
-    }
-
-    /// The exact bound if the problem is small enough, else the relaxed one.
+    /// The exact bound if the problem is small enough; else that of a coarser problem, as fine as can be solved.
     pub fn bound(&self) -> Result<Bound, BoundError> {
-        if self.variable_count() > MAX_VARIABLES { self.relaxed(relaxed::ROUNDS) } else { self.exact() }
+        let mut refused = match self.exact() {
+            Err(refused @ BoundError::TooLarge { .. }) => refused,
+            other => return other,
+        };
+        for step in STEPS {
+            match self.coarser(step).exact() {
+                Err(error @ BoundError::TooLarge { .. }) => refused = error,
+                Ok(bound) => return Ok(Bound { method: Method::Coarse { step }, ..bound }),
+                Err(other) => return Err(other),
+            }
+        }
+        Err(refused)
     }
 }
 
