@@ -50,6 +50,6 @@ fn rung(amount: f64, step: f64) -> i64 {
     if step > 0.0 && amount > 0.0 {
         (amount.ln() / step.ln_1p()).floor() as i64
     } else {
-        amount.to_bits() as i64
+        amount.to_bits().cast_signed()
     }
 }
