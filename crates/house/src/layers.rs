@@ -18,6 +18,7 @@ pub struct Layer {
 pub const LAYERS: &[Layer] = &[
     Layer { name: "bigfleet-model", may_use: &[] },
     Layer { name: "bigfleet-engine", may_use: &["bigfleet-model"] },
+    Layer { name: "bigfleet-bound", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-scenario", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-shapes", may_use: &["bigfleet-model", "bigfleet-scenario"] },
     Layer { name: "bigfleet-oracle", may_use: &["bigfleet-model", "bigfleet-scenario"] },
@@ -84,6 +85,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-kit",
             "bigfleet-model",
             "bigfleet-engine",
+            "bigfleet-bound",
             "bigfleet-scenario",
             "bigfleet-shapes",
             "bigfleet-provider-sim",

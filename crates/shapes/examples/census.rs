@@ -8,7 +8,7 @@ use bigfleet_shapes::{Shape, census, digest, generate, scarce};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (shape, rest) = arguments.split_first().ok_or("name a shape: 5k, 50k or 500k")?;
+    let (shape, rest) = arguments.split_first().ok_or("name a shape, for example 5k or 500k")?;
     let shape: Shape = shape.parse()?;
     let is_scarce = rest.iter().any(|argument| argument == "scarce");
     let seed = rest.iter().find(|argument| *argument != "scarce").map_or(Ok(1), |seed| seed.parse())?;

@@ -9,7 +9,7 @@ use bigfleet_shapes::{Shape, generate, scarce};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let shape: Shape = arguments.next().ok_or("name a shape: 5k, 50k or 500k")?.parse()?;
+    let shape: Shape = arguments.next().ok_or("name a shape, for example 5k or 500k")?.parse()?;
     let (mut variant, mut seed) = ("cold".to_owned(), 1);
     while let Some(option) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;

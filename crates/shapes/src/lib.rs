@@ -2,7 +2,8 @@
 //!
 //! [`generate`] makes the fleet of a [`Shape`]; [`scarce`](scarce()) makes one that is short of everything;
 //! [`churn`](churn()), [`reports`] and [`storm`](storm()) say what changes between two cycles; [`settled`] carries decided
-//! actions out. The same shape and seed give the same scenario on every machine, digit for digit ([`digest()`]).
+//! actions out. [`cloud_demand`] makes something else: a catalogue at cloud prices and one demand on it, to measure
+//! decisions in dollars. The same shape and seed give the same scenario on every machine, digit for digit ([`digest()`]).
 //! The example `census` prints what is in a fleet, the example `export` writes it as JSON for other engines.
 //!
 //! The rest of this page says in words how a fleet is made. Every draw comes from the scenario crate's
@@ -93,6 +94,7 @@ mod catalogue;
 pub mod census;
 pub mod change;
 mod churn;
+mod cloud;
 pub mod cycle;
 mod deal;
 mod demand;
@@ -115,6 +117,7 @@ use bigfleet_scenario::Scenario;
 pub use census::{Census, census};
 pub use change::{Change, apply_changes};
 pub use churn::{churn, reports};
+pub use cloud::{CloudDemand, CloudOffer, FAMILY, cloud_demand};
 pub use cycle::Cycle;
 pub use digest::digest;
 pub use shape::Shape;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A benchmark fleet. Three are named after the number of machines they roughly bind, one after all it has.
+/// A benchmark fleet. Three are named after the number of machines they roughly bind, one after all it has, two after machines and needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
     /// Twenty clusters of small gangs, a mostly Speculative fleet.
@@ -16,6 +16,10 @@ pub enum Shape {
     Fleet225k,
     /// Two thousand clusters, a mostly bound fleet.
     Fleet500k,
+    /// Fifty clusters of 20 large needs: a shape other engines were measured on.
+    Fleet100kBy1k,
+    /// The same, five times over.
+    Fleet500kBy5k,
 }
 
 /// How many of what a shape has.
@@ -41,12 +45,19 @@ pub struct Size {
 
 /// A name that is no shape.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no shape {0:?}; the shapes are 5k, 50k, 225k and 500k")]
+#[error("there is no shape {0:?}; the shapes are 5k, 50k, 225k, 500k, 100kx1k and 500kx5k")]
 pub struct UnknownShape(String);
 
 impl Shape {
-    /// All of them, smallest first.
-    pub const ALL: [Self; 4] = [Self::Fleet5k, Self::Fleet50k, Self::Fleet225k, Self::Fleet500k];
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Fleet5k,
+        Self::Fleet50k,
+        Self::Fleet225k,
+        Self::Fleet500k,
+        Self::Fleet100kBy1k,
+        Self::Fleet500kBy5k,
+    ];
 
     /// The name used on command lines and in reports.
     pub fn name(self) -> &'static str {
@@ -55,6 +66,8 @@ impl Shape {
             Self::Fleet50k => "50k",
             Self::Fleet225k => "225k",
             Self::Fleet500k => "500k",
+            Self::Fleet100kBy1k => "100kx1k",
+            Self::Fleet500kBy5k => "500kx5k",
         }
     }
 
@@ -101,6 +114,26 @@ impl Shape {
                 largest_gang: 8,
                 growing: 0.20,
             },
+            Self::Fleet100kBy1k => Size {
+                machines: 100_000,
+                configured: 60_000,
+                idle: 10_000,
+                clusters: 50,
+                needs: 1_000,
+                same_needs: None,
+                largest_gang: 8,
+                growing: 0.20,
+            },
+            Self::Fleet500kBy5k => Size {
+                machines: 500_000,
+                configured: 300_000,
+                idle: 50_000,
+                clusters: 250,
+                needs: 5_000,
+                same_needs: None,
+                largest_gang: 8,
+                growing: 0.20,
+            },
         }
     }
 }
@@ -128,6 +161,6 @@ mod tests {
         for shape in Shape::ALL {
             assert_eq!(shape.to_string().parse(), Ok(shape));
         }
-        assert!("5K".parse::<Shape>().unwrap_err().to_string().contains("5k, 50k, 225k and 500k"));
+        assert!("5K".parse::<Shape>().unwrap_err().to_string().contains("5k, 50k, 225k, 500k,"));
     }
 }

@@ -1,39 +1,40 @@
 //! How long a cycle takes on the benchmark fleets, beside the least it could take.
 //!
-//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [--at-rest | --explain] [SHAPE…]`
+//! `cargo bench -p bigfleet-calculator --bench cycles -- [--repeat N] [--json] [--at-rest | --settled | --explain] [SHAPE…]`
 //!
 //! Every figure is the best of some runs, in processor time where one thread works, with the ratio to one linear
 //! read of all rows measured in the same run. Every benchmark asserts that the work was done: machines acquired, needs served, victims picked.
 
+#[path = "../shared/bed.rs"]
+#[allow(dead_code, reason = "each benchmark uses its part")]
+mod bed;
+#[path = "../shared/clock.rs"]
+#[allow(dead_code, reason = "each benchmark uses its part")]
+mod clock;
+mod compared;
 mod explain;
+mod first;
 mod rest;
+mod settled;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
+use bed::{Bed, apply, carry_out};
 use bigfleet_calculator::{engine_options, load};
 use bigfleet_engine::{ActionKind, Decision, Fleet, Options, Parallelism, Step};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::Need;
 use bigfleet_scenario::Scenario;
-use bigfleet_scenario::answer;
-use bigfleet_shapes::{Change, Shape, churn, generate, scarce, settled, storm};
+use bigfleet_shapes::{Shape, churn, generate, scarce, storm};
+use clock::{Clock, best, on_cpu, timed, timed_with};
 
 // The allocator the binary uses: fleets are made of many small lists.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SEED: u64 = 1;
-
-/// Tells time in nanoseconds, from some instant on.
-type Clock = fn() -> u64;
-
-/// Processor time of this thread: what work costs, whoever else is using the machine.
-fn on_cpu() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 /// Time as it passes, for work on several threads.
 fn by_the_clock() -> u64 {
@@ -66,21 +67,6 @@ fn readable(nanos: u64) -> String {
         10_000..10_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
         _ => format!("{:.1} ms", nanos as f64 / 1e6),
     }
-}
-
-/// The best of several runs.
-fn best(repeat: usize, mut run: impl FnMut() -> u64) -> u64 {
-    (0..repeat).map(|_| run()).min().expect("at least one run")
-}
-
-fn timed_with<T>(clock: Clock, work: impl FnOnce() -> T) -> (u64, T) {
-    let start = clock();
-    let done = work();
-    (clock() - start, done)
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (u64, T) {
-    timed_with(on_cpu, work)
 }
 
 /// For what takes less than it takes to ask for processor time; the best of some runs is undisturbed.
@@ -117,65 +103,31 @@ fn cold(
     (whole, steps, last.expect("at least one run"))
 }
 
-fn apply(fleet: &mut Fleet, changes: &[Change], now_unix_nanos: i64) {
-    for change in changes {
-        match change {
-            Change::Machine(machine) => {
-                fleet.observe(machine).expect("a generated machine is valid");
-            }
-            Change::Needs { cluster, rows } => {
-                fleet.replace(cluster, rows.clone(), now_unix_nanos).expect("a generated roll-up is valid");
-            }
-        }
-    }
-}
-
-/// Carries a decision out at once, as if providers were instant.
-fn carry_out(
-    fleet: &mut Fleet,
-    machines: &mut BTreeMap<Box<str>, Machine>,
-    decision: &Decision,
-    now_unix_nanos: i64,
-) {
-    for action in &decision.actions {
-        let machine = machines.get_mut(&action.machine).expect("an action names a known machine");
-        let stamp = action
-            .need
-            .as_ref()
-            .map(|demand| settled::stamp(&demand.need.cluster, &demand.need.profile, &demand.need.group));
-        let kind = match action.kind {
-            ActionKind::Bootstrap => answer::ActionKind::Bootstrap,
-            ActionKind::Provision => answer::ActionKind::Provision,
-            ActionKind::Preempt => answer::ActionKind::Preempt,
-            ActionKind::Reclaim => answer::ActionKind::Reclaim,
-            ActionKind::Delete => answer::ActionKind::Delete,
-        };
-        settled::apply_action(machine, kind, stamp.unwrap_or_default(), now_unix_nanos);
-        fleet.observe(machine).expect("a settled machine is valid");
-    }
-}
-
 fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     let scenario = generate(shape, SEED);
     let options = engine_options(&scenario.options);
     let instant = scenario.now_unix_nanos;
     let alone = Parallelism::default();
 
-    let mut empty = Fleet::default();
-    let (list, ()) = timed(|| scenario.machines.iter().for_each(|m| assert!(empty.observe(m).is_ok())));
-    let again = best(repeat.min(5), || {
-        timed(|| scenario.machines.iter().for_each(|m| assert!(empty.observe(m).is_ok()))).0
+    let mut listed = Fleet::default();
+    let list = best(repeat.min(3), || {
+        listed = Fleet::default();
+        timed(|| scenario.machines.iter().for_each(|m| assert!(listed.observe(m).is_ok()))).0
     });
-    drop(empty);
+    assert_eq!(listed.machine_count(), scenario.machines.len());
+    let again = best(repeat.min(5), || {
+        timed(|| scenario.machines.iter().for_each(|m| assert!(listed.observe(m).is_ok()))).0
+    });
+    drop(listed);
 
-    let mut fleet = load(&scenario, alone).expect("a generated scenario is valid");
+    let (first, mut fleet) = first::measure(&scenario, repeat);
     let limit = best(repeat.max(20), || timed(|| black_box(fleet.read_every_row())).0);
     let mut report = Report { shape, limit, figures: Vec::new(), json };
     report.add("limit: every row read once", limit);
     report.add("apply a full List", list);
     report.add("apply an unchanged List", again);
+    first.report(&mut report);
 
-    fleet.cycle(&options, instant);
     let (whole, steps, decision) = cold(&mut fleet, &options, &scenario, repeat, on_cpu);
     let acquired = count(&decision, ActionKind::Bootstrap) + count(&decision, ActionKind::Provision);
     assert!(
@@ -265,13 +217,16 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         report.add(format!("churn: {}", step.name()), *nanos);
     }
 
-    let mut storming = u64::MAX;
+    let (mut applying_storm, mut storming) = (u64::MAX, u64::MAX);
     for round in 0..repeat.min(7) as u64 {
-        apply(&mut fleet, &storm(&lived, SEED + round), instant);
+        let changes = storm(&lived, SEED + round);
+        let (apply_nanos, ()) = timed(|| apply(&mut fleet, &changes, instant));
+        applying_storm = applying_storm.min(apply_nanos);
         let (nanos, decision) = timed(|| fleet.cycle(&options, instant));
         assert!(decision.work.clusters_walked >= shape.size().clusters as usize, "{:?}", decision.work);
         storming = storming.min(nanos);
     }
+    report.add("storm: apply every roll-up", applying_storm);
     report.add("storm", storming);
     drop((fleet, lived));
 
@@ -325,30 +280,33 @@ fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let (mut shapes, mut repeat, mut json) = (Vec::new(), 11, false);
-    let (mut at_rest, mut explain) = (false, false);
+    let (mut at_rest, mut settled, mut explain) = (false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = true,
             "--at-rest" => at_rest = true,
+            "--settled" => settled = true,
             "--explain" => explain = true,
             "--repeat" => {
                 repeat = arguments.next().and_then(|n| n.parse().ok()).expect("--repeat takes a number");
             }
-            shape => shapes.push(shape.parse().expect("a shape is 5k, 50k, 225k or 500k")),
+            shape => shapes.push(shape.parse().unwrap_or_else(|unknown| panic!("{unknown}"))),
         }
     }
     if shapes.is_empty() {
-        shapes = match (at_rest, explain) {
-            (true, _) => vec![Shape::Fleet225k],
-            (_, true) => vec![Shape::Fleet500k],
-            _ => Shape::ALL.to_vec(),
+        shapes = match () {
+            () if at_rest => vec![Shape::Fleet225k],
+            () if settled || explain => vec![Shape::Fleet500k],
+            () => Shape::ALL.to_vec(),
         };
     }
     for shape in shapes {
         let measure = match shape {
             _ if explain => explain::measure,
             _ if at_rest => rest::measure,
+            _ if settled => settled::measure,
             Shape::Fleet225k => rest::measure,
+            Shape::Fleet100kBy1k | Shape::Fleet500kBy5k => compared::measure,
             _ => measure,
         };
         let report = measure(shape, repeat, json);
