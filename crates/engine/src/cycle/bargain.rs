@@ -5,10 +5,10 @@
 //! that looks again at its best entry before believing it is exact.
 //!
 //! Machines of one shape add the same share, so only the best of each shape need be ranked. A *line* holds the
-//! lists (lots or cells) of one shape, best first. A few hundred candidates become a few dozen lines.
+//! lists (runs of lots, or cells) of one shape, best first. Thousands of lots become a few dozen lines.
 //!
 //! One trap: two prices that differ in their last bits may cost the same *per share* once divided and rounded, and then
-//! the smaller id wins, not the smaller price. Prices that close are put into different lines (see [`PriceKeys`]), where
+//! the smaller id wins, not the smaller price. Prices that close are put into different lines (see [`Book`]), where
 //! the whole rank is compared.
 
 use std::cmp::Reverse;
@@ -16,11 +16,13 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use bigfleet_model::penalty::PenaltyBucket;
+use smallvec::SmallVec;
 
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
 use crate::classes::Classes;
-use crate::intern::Map;
+use crate::index::split_free_rank;
+use crate::intern::{Map, NONE};
 use crate::inventory::Inventory;
 use crate::lots::{Domain, Lots};
 use crate::needs::Demand;
@@ -34,21 +36,38 @@ const CLOSE: u64 = 8;
 /// Marks a Speculative machine in [`Head::order`]: after every Idle one of the same price.
 pub(crate) const SPECULATIVE: u64 = 1 << 63;
 
-/// What free ranks ask of needs of one penalty bucket, with the colour that keeps close prices apart.
+/// The free machines as needs of one penalty bucket see them: what they ask, and the lots of each class in that order.
+/// Kept from cycle to cycle.
 #[derive(Clone, Default)]
-pub(crate) struct PriceKeys {
-    /// By free rank, its [`Asking::key`] and colour.
+pub(crate) struct Book {
+    /// By free rank, its [`Asking::key`] and the colour that keeps close prices apart.
     keys: Vec<(u64, u32)>,
     terms: usize,
+    /// The lots of one class and colour each, cheapest first.
+    runs: Vec<Run>,
+    /// By class, how many lots its runs know, and which runs those are.
+    of_class: Vec<(u32, SmallVec<[u32; 2]>)>,
+    generation: u64,
 }
 
-impl PriceKeys {
-    /// Learns the ranks of all terms there are.
-    pub(crate) fn refresh(&mut self, bucket: PenaltyBucket, vocab: &Vocabulary) {
-        if self.terms == vocab.terms_count() {
+/// The lots of one class, none of them close in price, cheapest first.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) colour: u32,
+    /// Price key and lot. A lot may stand empty.
+    pub(crate) lots: Vec<(u64, u32)>,
+}
+
+impl Book {
+    /// Learns what all terms there are ask of needs of a bucket.
+    pub(crate) fn refresh(&mut self, bucket: PenaltyBucket, vocab: &Vocabulary, generation: u64) {
+        if self.terms == vocab.terms_count() && self.generation == generation {
             return;
         }
-        self.terms = vocab.terms_count();
+        // New terms may bring new close prices, and then colours change; new lots have new numbers.
+        (self.terms, self.generation) = (vocab.terms_count(), generation);
+        self.runs.clear();
+        self.of_class.clear();
         let ranks = 0..(self.terms as u32) << 2;
         self.keys = ranks.map(|rank| (Asking::of(rank, bucket, vocab).key(), 0)).collect();
         let mut order: Vec<u64> = self.keys.iter().map(|(key, _)| *key).collect();
@@ -71,9 +90,43 @@ impl PriceKeys {
     pub(crate) fn of(&self, rank: u32) -> (u64, u32) {
         self.keys[rank as usize]
     }
+
+    pub(crate) fn run(&self, number: u32) -> &Run {
+        &self.runs[number as usize]
+    }
+
+    pub(crate) fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The runs of a class, brought up to the lots it has now.
+    pub(crate) fn runs_of(&mut self, class: u32, lots: &Lots) -> SmallVec<[u32; 2]> {
+        if self.of_class.len() <= class as usize {
+            self.of_class.resize_with(class as usize + 1, || (0, SmallVec::new()));
+        }
+        let members = lots.of_class(class);
+        let (known, runs) = &mut self.of_class[class as usize];
+        for lot in &members[*known as usize..] {
+            let (cost, colour) = self.keys[lots.lots[*lot as usize].rank as usize];
+            let run = runs.iter().copied().find(|run| self.runs[*run as usize].colour == colour);
+            let run = run.unwrap_or_else(|| {
+                self.runs.push(Run { colour, lots: Vec::new() });
+                runs.push(self.runs.len() as u32 - 1);
+                self.runs.len() as u32 - 1
+            });
+            self.runs[run as usize].lots.push((cost, *lot));
+        }
+        if *known as usize != members.len() {
+            *known = members.len() as u32;
+            for run in runs.iter() {
+                self.runs[*run as usize].lots.sort_unstable();
+            }
+        }
+        runs.clone()
+    }
 }
 
-/// The best machine left in a list: a lot or a cell. Orders by price, Idle first, then id.
+/// The best machine left in a list: a run or a cell. Orders by price, Idle first, then id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Head {
     pub(crate) cost: u64,
@@ -332,39 +385,75 @@ impl Shelf for CellShelf<'_> {
     }
 }
 
-/// All lots of free machines, as they stand in the present turn: one place per lot, for everybody.
-pub(crate) struct LotShelf<'a> {
+/// All lots of free machines, as they stand in the present turn: one place per lot for everybody, and one per run for
+/// all needs of a bucket.
+pub(crate) struct RunShelf<'a> {
+    pub(crate) book: &'a Book,
     pub(crate) lots: &'a Lots,
     pub(crate) inventory: &'a Inventory,
     pub(crate) taken: &'a mut Bits,
     /// By lot, how many of its first machines are taken.
     pub(crate) done: &'a mut [u32],
+    /// By run, how many of its first lots are used up.
+    pub(crate) used: &'a mut Vec<u32>,
 }
 
-impl LotShelf<'_> {
+impl RunShelf<'_> {
+    /// A head of a run that is not known yet: it is looked for when the run comes up. Nothing in the run is cheaper.
+    pub(crate) fn unknown(&self, run: u32) -> Option<Head> {
+        let used = self.used.get(run as usize).copied().unwrap_or(0);
+        let (cost, _) = *self.book.run(run).lots.get(used as usize)?;
+        Some(Head { cost, order: 0, list: run, at: 0, machine: NONE })
+    }
+
     /// The first machine left of a lot.
-    pub(crate) fn first(&mut self, list: u32, cost: u64, speculative: bool) -> Option<Head> {
-        let order = if speculative { SPECULATIVE } else { 0 };
-        self.current(Head { cost, order, list, at: u32::MAX, machine: 0 })
+    fn first(&mut self, lot: u32) -> Option<u32> {
+        let done = &mut self.done[lot as usize];
+        let rest = &self.lots.lots[lot as usize].machines[*done as usize..];
+        let ahead = rest.iter().position(|machine| !self.taken.contains(*machine));
+        *done += ahead.unwrap_or(rest.len()) as u32;
+        ahead.map(|ahead| rest[ahead])
+    }
+
+    /// The best machine left of a run.
+    fn best(&mut self, run: u32) -> Option<Head> {
+        if self.used.len() <= run as usize {
+            self.used.resize(self.book.run_count(), 0);
+        }
+        let lots = &self.book.run(run).lots;
+        loop {
+            let used = self.used[run as usize] as usize;
+            let (cost, _) = *lots.get(used)?;
+            // Lots of equal price are taken Idle first, then by id across them.
+            let equal = lots[used..].iter().take_while(|(other, _)| *other == cost);
+            let (mut head, mut count) = (None::<Head>, 0);
+            for (_, lot) in equal {
+                count += 1;
+                let Some(machine) = self.first(*lot) else { continue };
+                let speculative = split_free_rank(self.lots.lots[*lot as usize].rank).speculative;
+                let order = self.inventory.row(machine).order | if speculative { SPECULATIVE } else { 0 };
+                let one = Head { cost, order, list: run, at: 0, machine };
+                head = Some(head.map_or(one, |best| best.min(one)));
+            }
+            if head.is_some() {
+                return head;
+            }
+            self.used[run as usize] += count;
+        }
     }
 }
 
-impl Shelf for LotShelf<'_> {
+impl Shelf for RunShelf<'_> {
     fn current(&mut self, head: Head) -> Option<Head> {
-        let done = &mut self.done[head.list as usize];
-        if *done == head.at && !self.taken.contains(head.machine) {
+        if head.machine != NONE && !self.taken.contains(head.machine) {
             return Some(head);
         }
-        let rest = &self.lots.lots[head.list as usize].machines[*done as usize..];
-        let ahead = rest.iter().position(|machine| !self.taken.contains(*machine));
-        *done += ahead.unwrap_or(rest.len()) as u32;
-        let machine = rest[ahead?];
-        let order = self.inventory.row(machine).order | head.order & SPECULATIVE;
-        Some(Head { at: *done, machine, order, ..head })
+        self.best(head.list)
     }
 
     fn take(&mut self, head: Head) -> Option<Head> {
         self.taken.insert(head.machine);
-        self.current(head)
+        // Found when the run comes up again; until then nothing in it is better than this.
+        Some(Head { machine: NONE, ..head })
     }
 }

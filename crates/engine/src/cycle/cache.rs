@@ -15,7 +15,7 @@ use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
 use super::{Decision, Short, wanted_victims};
-use super::bargain::PriceKeys;
+use super::bargain::Book;
 use super::fold::{FoldMemory, Normal, normalise};
 use super::market::Market;
 use super::preempt::{Claimants, Preempt, Rules};
@@ -60,7 +60,7 @@ pub(crate) struct Cache {
     pub(super) plans: Vec<Option<Plan>>,
     pub(super) folds: FoldMemory,
     pub(super) sets: SupplySets,
-    pub(super) prices: Map<usize, PriceKeys>,
+    pub(super) prices: Map<usize, Book>,
     pub(super) claimants: Claimants,
     /// Whether the last cycle looked for victims.
     pub(super) preempting: bool,

@@ -10,9 +10,9 @@ use crate::bits::Bits;
 use crate::index::split_free_rank;
 use crate::intern::{Map, NONE};
 use crate::needs::Demand;
-use crate::vocab::Amounts;
+use crate::vocab::{Amounts, Dim};
 
-use super::bargain::{Bargain, CellShelf, Lines, LotShelf, Pick, PriceKeys};
+use super::bargain::{Bargain, CellShelf, Lines, RunShelf, Pick, Book};
 use super::choice::{Free, Totals};
 use super::totals::DomainTotals;
 use super::prices::{Asking, Tier};
@@ -31,11 +31,13 @@ struct Stream {
 pub(crate) struct Market<'a> {
     pub(crate) sources: Sources<'a>,
     pub(crate) sets: &'a mut SupplySets,
-    prices: &'a mut Map<usize, PriceKeys>,
+    prices: &'a mut Map<usize, Book>,
     /// Machines taken so far.
     pub(crate) taken: Bits,
     /// By lot, how many of its first machines are taken.
     done: Vec<u32>,
+    /// By penalty bucket and run, how many of its first lots are used up.
+    used: Map<usize, Vec<u32>>,
     streams: Map<(u32, usize), Stream>,
     tables: Map<(u32, usize), DomainTotals>,
     /// The lots machines were returned to.
@@ -48,7 +50,7 @@ impl<'a> Market<'a> {
     pub(crate) fn new(
         sources: Sources<'a>,
         sets: &'a mut SupplySets,
-        prices: &'a mut Map<usize, PriceKeys>,
+        prices: &'a mut Map<usize, Book>,
     ) -> Self {
         Self {
             sources,
@@ -56,6 +58,7 @@ impl<'a> Market<'a> {
             prices,
             taken: Bits::with_bound(sources.inventory.bound()),
             done: vec![0; sources.index.free.lots.len()],
+            used: Map::default(),
             streams: Map::default(),
             tables: Map::default(),
             returns: Vec::new(),
@@ -69,9 +72,9 @@ impl<'a> Market<'a> {
     }
 
     /// What free ranks ask of needs of a bucket.
-    fn prices(&mut self, bucket: PenaltyBucket) -> &PriceKeys {
+    fn prices(&mut self, bucket: PenaltyBucket) -> &Book {
         let prices = self.prices.entry(bucket.ordinal()).or_default();
-        prices.refresh(bucket, self.sources.vocab);
+        prices.refresh(bucket, self.sources.vocab, self.sources.index.generation);
         prices
     }
 
@@ -82,30 +85,33 @@ impl<'a> Market<'a> {
         self.prices(bucket);
         let sources = self.sources;
         let (classes, lots) = (sources.classes, &*sources.index.free);
-        let Self { sets, prices, taken, done, streams, returns, moves, .. } = self;
-        let (set, prices) = (sets.get(number), &prices[&bucket.ordinal()]);
-        let mut shelf = LotShelf { lots, inventory: sources.inventory, taken, done };
-        let enter = |lines: &mut Lines, lot: u32, shelf: &mut LotShelf<'_>| {
-            let one = &lots.lots[lot as usize];
-            let (cost, colour) = prices.of(one.rank);
-            let speculative = split_free_rank(one.rank).speculative;
-            if let Some(head) = shelf.first(lot, cost, speculative) {
-                lines.enter(one.class, colour, NONE, head, classes);
-            }
-        };
+        let Self { sets, prices, taken, done, used, streams, returns, moves, .. } = self;
+        let set = sets.get(number);
+        let book = prices.get_mut(&bucket.ordinal()).expect("it was just looked up");
+        let used = used.entry(bucket.ordinal()).or_default();
+        let is_new = !streams.contains_key(&(number, bucket.ordinal()));
         let stream = streams.entry((number, bucket.ordinal())).or_insert_with(|| {
-            let mut lines = Lines::default();
-            for class in sources.index.free_among(&set.classes) {
-                lots.of_class(class).iter().for_each(|lot| enter(&mut lines, *lot, &mut shelf));
-            }
-            Stream { lines, heard: returns.len() }
+            Stream { lines: Lines::default(), heard: returns.len() }
         });
+        let mut entering: Vec<(u32, u32)> = Vec::new();
+        if is_new {
+            for class in sources.index.free_among(&set.classes) {
+                entering.extend(book.runs_of(class, lots).into_iter().map(|run| (class, run)));
+            }
+        }
         for lot in &returns[stream.heard..] {
-            if set.members.contains(lots.lots[*lot as usize].class) {
-                enter(&mut stream.lines, *lot, &mut shelf);
+            let lot = &lots.lots[*lot as usize];
+            if set.members.contains(lot.class) {
+                entering.extend(book.runs_of(lot.class, lots).into_iter().map(|run| (lot.class, run)));
             }
         }
         stream.heard = returns.len();
+        let mut shelf = RunShelf { book, lots, inventory: sources.inventory, taken, done, used };
+        for (class, run) in entering {
+            if let Some(head) = shelf.unknown(run) {
+                stream.lines.enter(class, shelf.book.run(run).colour, NONE, head, classes);
+            }
+        }
         let picked =
             Bargain::new(&mut stream.lines.lines, &mut shelf, demand, missing, classes).cover(missing);
         moves.extend(picked.iter().map(|pick| (pick.machine, true)));
@@ -192,6 +198,19 @@ impl<'a> Market<'a> {
         debug_assert_eq!(machines[at as usize], pick.machine, "a returned machine lies in its lot");
         let done = &mut self.done[lot as usize];
         *done = (*done).min(at);
+        // What was used up of its runs has something again.
+        let Self { used, prices, .. } = self;
+        let one = &index.free.lots[lot as usize];
+        for (bucket, used) in used {
+            let book = prices.get_mut(bucket).expect("a bucket in use has a book");
+            let (cost, colour) = book.of(one.rank);
+            for run in book.runs_of(one.class, &index.free) {
+                if let Some(used) = used.get_mut(run as usize).filter(|_| book.run(run).colour == colour) {
+                    let first = book.run(run).lots.partition_point(|(other, _)| *other < cost) as u32;
+                    *used = (*used).min(first);
+                }
+            }
+        }
         self.returns.push(lot);
         self.moves.push((pick.machine, false));
     }
@@ -205,7 +224,7 @@ impl<'a> Market<'a> {
         let number = self.set(demand);
         self.prices(demand.need.profile.interruption());
         self.catch_up(number, domain);
-        FreeByDomain { market: self, demand, domain, set: number, known: Map::default() }
+        FreeByDomain { market: self, demand, domain, set: number, offer: Vec::new() }
     }
 
     /// The domains in which machines that count for a need are free.
@@ -261,7 +280,7 @@ fn enter_cell(
     cell: u32,
     value: u32,
     set: &SupplySet,
-    prices: &PriceKeys,
+    prices: &Book,
     shelf: &CellShelf<'_>,
     sources: Sources<'_>,
 ) {
@@ -296,8 +315,8 @@ pub(crate) struct FreeByDomain<'b, 'a> {
     demand: &'b Demand,
     domain: usize,
     set: u32,
-    /// Domains with the same machines to offer cost the same: by lots and how many of each could be of use.
-    known: Map<Vec<(u32, u32)>, f64>,
+    /// What the domain just looked at has to offer: price, how many, and their class.
+    offer: Vec<(u64, usize, u32)>,
 }
 
 impl FreeByDomain<'_, '_> {
@@ -305,41 +324,46 @@ impl FreeByDomain<'_, '_> {
         &self.market.tables[&(self.set, self.domain)]
     }
 
-    /// What a domain has to offer a gang that has nothing yet: its lots, and how many machines of each, up to as many
-    /// as could ever be of use. `None` if it has several shapes to offer, or prices so close that they may tie:
-    /// then ids may decide what is bought, and no two domains are alike.
-    fn offer(&self, value: u32) -> Option<Vec<(u32, u32)>> {
+    /// What completing the gang adds to the bill where all machines that count are of one shape: then it takes as many
+    /// as it takes, cheapest first, and none of them is superfluous. `None` if there are several shapes, or prices so
+    /// close that their order may depend on ids.
+    fn money_of_one_shape(&mut self, value: u32, missing: &[(Dim, u64)]) -> Option<f64> {
         let Sources { index, classes, .. } = self.market.sources;
         let cells = &index.free.domains[self.domain];
-        let set = self.market.sets.get(self.set);
+        let members = &self.market.sets.get(self.set).members;
         let prices = &self.market.prices[&self.demand.need.profile.interruption().ordinal()];
-        let mut offer: Vec<(u32, u32)> = Vec::new();
+        self.offer.clear();
         let mut shape = None;
         for cell in cells.of_value(value) {
-            let number = cells.cells[*cell as usize].lot;
-            let class = index.free.lots[number as usize].class;
-            if !set.members.contains(class) {
+            let lot = &index.free.lots[cells.cells[*cell as usize].lot as usize];
+            if !members.contains(lot.class) {
                 continue;
             }
-            let provides = classes.provides(class);
-            let of_use = self.demand.aggregate.iter().map(|(dim, amount)| {
-                let one = provides[*dim as usize];
-                if one == 0 { 0 } else { amount.div_ceil(one) }
-            });
-            let of_use = of_use.max().unwrap_or(0);
             let left = cells.machines(*cell).iter().filter(|machine| !self.market.taken.contains(**machine));
-            let left = left.take(usize::try_from(of_use).unwrap_or(usize::MAX)).count() as u32;
+            let left = left.count();
             if left == 0 {
                 continue;
             }
-            offer.push((number, left));
-            let rank = index.free.lots[number as usize].rank;
-            if *shape.get_or_insert(classes.shape(class)) != classes.shape(class) || prices.of(rank).1 != 0 {
+            let (key, colour) = prices.of(lot.rank);
+            let of_class = classes.shape(lot.class);
+            if colour != 0 || *shape.get_or_insert(of_class) != of_class {
                 return None;
             }
+            self.offer.push((key, left, lot.class));
         }
-        offer.sort_unstable();
-        Some(offer)
+        let provides = classes.provides(self.offer.first()?.2);
+        let wanted = missing.iter().filter(|(dim, _)| provides[*dim as usize] > 0);
+        let wanted = wanted.map(|(dim, left)| left.div_ceil(provides[*dim as usize])).max().unwrap_or(0);
+        self.offer.sort_unstable();
+        let (mut money, mut wanted) = (0.0, usize::try_from(wanted).unwrap_or(usize::MAX));
+        for (key, left, _) in &self.offer {
+            let (tier, asking) = Asking::of_key(*key);
+            for _ in 0..wanted.min(*left) {
+                money += if matches!(tier, Tier::Fixed | Tier::FixedPinned) { 0.0 } else { asking };
+            }
+            wanted = wanted.saturating_sub(*left);
+        }
+        Some(money)
     }
 }
 
@@ -353,10 +377,8 @@ impl Free for FreeByDomain<'_, '_> {
     }
 
     fn new_money(&mut self, value: u32, mut missing: Amounts) -> f64 {
-        let fresh = missing[..] == self.demand.aggregate[..];
-        let offer = fresh.then(|| self.offer(value)).flatten();
-        if let Some(known) = offer.as_ref().and_then(|offer| self.known.get(offer)) {
-            return *known;
+        if let Some(money) = self.money_of_one_shape(value, &missing) {
+            return money;
         }
         let wanted = missing.clone();
         let mut picked = self.market.would_take_in_domain(self.demand, self.domain, value, &mut missing);
@@ -364,10 +386,6 @@ impl Free for FreeByDomain<'_, '_> {
             let classes = self.market.sources.classes;
             trim(&mut picked, &wanted, |pick| classes.provides(pick.class), |_| {});
         }
-        let money = picked.iter().fold(0.0, |sum, pick| sum + pick.new_money());
-        if let Some(offer) = offer {
-            self.known.insert(offer, money);
-        }
-        money
+        picked.iter().fold(0.0, |sum, pick| sum + pick.new_money())
     }
 }

@@ -111,6 +111,18 @@ struct Priority {
     victims: Victims,
     queues: Map<u32, VictimQueue>,
     totals: Map<(u32, usize), DomainTotals>,
+    lanes: Map<(u32, usize), Vec<Lane>>,
+}
+
+/// The victims in one domain, best first.
+struct Lane {
+    value: u32,
+    /// Each with its place among all victims.
+    victims: Vec<(u32, u32)>,
+    /// Those before are taken.
+    first: usize,
+    /// Where the need that picks now stands.
+    at: usize,
 }
 
 impl<'a, 'm> Preempt<'a, 'm> {
@@ -166,6 +178,7 @@ impl<'a, 'm> Preempt<'a, 'm> {
             victims: Victims::new(self.bound.lots.len()),
             queues: Map::default(),
             totals: Map::default(),
+            lanes: Map::default(),
         });
     }
 
@@ -245,27 +258,48 @@ impl<'a, 'm> Preempt<'a, 'm> {
         placed.into_iter().map(|(_, machine)| machine).collect()
     }
 
+    /// The victims of a set by domain, each domain's in order.
+    fn lanes(&self, number: u32, domain: usize) -> Vec<Lane> {
+        let set = self.market.sets.get(number);
+        let cells = set.classes.iter().flat_map(|class| self.bound.cells_of_class(domain, *class));
+        let victims = self.victims_in(domain, cells, number);
+        let mut lanes: Vec<Lane> = Vec::new();
+        let mut lane_of: Map<u32, usize> = Map::default();
+        for (place, machine) in (0..).zip(victims) {
+            let value = self.sources.domain_of(domain, machine);
+            let lane = *lane_of.entry(value).or_insert(lanes.len());
+            if lane == lanes.len() {
+                lanes.push(Lane { value, victims: Vec::new(), first: 0, at: 0 });
+            }
+            lanes[lane].victims.push((place, machine));
+        }
+        lanes
+    }
+
     /// Picks victims under a strict spread.
     fn pick_spread(&mut self, demand: &Demand, mut spread: Spread, missing: &mut Amounts) -> Vec<u32> {
         let number = self.market.set(demand);
         let sources = self.sources;
         let (classes, domain) = (sources.classes, spread.domain);
-        let cells: Vec<u32> = {
-            let set = self.market.sets.get(number);
-            set.classes.iter().flat_map(|class| self.bound.cells_of_class(domain, *class)).collect()
+        let key = (number, domain);
+        if !self.now.as_ref().expect("a priority is being served").lanes.contains_key(&key) {
+            let lanes = self.lanes(number, domain);
+            self.now.as_mut().expect("it is there").lanes.insert(key, lanes);
+        }
+        let mut lanes = {
+            let now = self.now.as_mut().expect("a priority is being served");
+            now.lanes.remove(&key).expect("they were just made")
         };
-        let victims = self.victims_in(domain, cells.into_iter(), number);
-        // By domain, each in the order of victims; the first of each is compared with the others.
-        let mut lanes: Vec<(u32, std::collections::VecDeque<(usize, u32)>)> = Vec::new();
-        let mut lane_of: Map<u32, usize> = Map::default();
-        for (place, machine) in victims.into_iter().enumerate() {
-            let value = sources.domain_of(domain, machine);
-            let lane = *lane_of.entry(value).or_insert(lanes.len());
-            if lane == lanes.len() {
-                spread.open(value);
-                lanes.push((value, std::collections::VecDeque::new()));
+        for lane in &mut lanes {
+            // What was taken by needs before this one is gone for all.
+            while lane.victims.get(lane.first).is_some_and(|(_, machine)| self.taken.contains(*machine)) {
+                lane.first += 1;
             }
-            lanes[lane].1.push_back((place, machine));
+            lane.at = lane.first;
+            let rest = &lane.victims[lane.first..];
+            if rest.iter().any(|(_, machine)| !self.taken.contains(*machine)) {
+                spread.open(lane.value);
+            }
         }
         for value in self.market.free_domains(demand, domain) {
             spread.open(value);
@@ -273,25 +307,26 @@ impl<'a, 'm> Preempt<'a, 'm> {
         let mut picked = Vec::new();
         while !is_zero(missing) {
             let limit = spread.limit();
-            let permitted = lanes.iter_mut().enumerate().filter(|(_, (value, _))| spread.permits(*value, limit));
-            let next = permitted.filter_map(|(at, (_, lane))| {
+            let permitted = lanes.iter_mut().enumerate().filter(|(_, lane)| spread.permits(lane.value, limit));
+            let next = permitted.filter_map(|(at, lane)| {
                 // What adds nothing now never will: less and less is missing.
-                while let Some((_, machine)) = lane.front() {
-                    if contributes(classes.provides(sources.class_of(*machine)), missing) {
-                        break;
+                while let Some((place, machine)) = lane.victims.get(lane.at) {
+                    let provides = classes.provides(sources.class_of(*machine));
+                    if !self.taken.contains(*machine) && contributes(provides, missing) {
+                        return Some((*place, *machine, at));
                     }
-                    lane.pop_front();
+                    lane.at += 1;
                 }
-                lane.front().map(|(place, machine)| (*place, *machine, at))
+                None
             });
             let Some((_, machine, at)) = next.min() else { break };
-            lanes[at].1.pop_front();
-            spread.add(lanes[at].0);
+            spread.add(lanes[at].value);
             self.taken.insert(machine);
             self.moves.push(machine);
             picked.push(machine);
             subtract(missing, classes.provides(sources.class_of(machine)));
         }
+        self.now.as_mut().expect("a priority is being served").lanes.insert(key, lanes);
         picked
     }
 
@@ -315,7 +350,16 @@ impl<'a, 'm> Preempt<'a, 'm> {
                     self.sources.vocab.text(self.sources.classes.domain_value(domain, value))
                 };
                 let mut best: Option<(usize, u32, Vec<u32>)> = None;
+                let largest = self.largest(number);
                 for value in values.into_iter().filter(|value| Some(*value) != home && *value != NONE) {
+                    // Most domains need not be looked at closely: even of the largest machines it takes so many.
+                    let least = self.least_victims(value, domain, demand, short, claims, &draining, &largest);
+                    let hopeless = best.as_ref().is_some_and(|(fewest, other, _)| {
+                        least.cmp(&(*fewest as u64)).then_with(|| text(value).cmp(text(*other))).is_gt()
+                    });
+                    if hopeless {
+                        continue;
+                    }
                     let Some(victims) =
                         self.complete_in(value, domain, number, demand, short, claims, &draining)
                     else {
@@ -363,6 +407,58 @@ impl<'a, 'm> Preempt<'a, 'm> {
         missing
     }
 
+    /// What victims must cover in a domain: the demand less what the gang claims, what is in flight and what is free there.
+    fn left_for_victims(
+        &mut self,
+        value: u32,
+        domain: usize,
+        demand: &Demand,
+        short: &Short,
+        claims: &[u32],
+        draining: &[u32],
+    ) -> Amounts {
+        let sources = self.sources;
+        let mut missing = self.left_of_claims(value, domain, demand, short, claims);
+        for machine in draining.iter().filter(|machine| !self.counted.contains(**machine)) {
+            if sources.domain_of(domain, *machine) == value {
+                subtract(&mut missing, sources.classes.provides(sources.class_of(*machine)));
+            }
+        }
+        let (_, free) = self.market.free_in(demand, domain, value);
+        missing.iter_mut().zip(&free).for_each(|((_, left), free)| *left = left.saturating_sub(*free));
+        missing
+    }
+
+    /// The most any class of a set provides of each resource.
+    fn largest(&self, number: u32) -> Vec<u64> {
+        let mut largest = vec![0; self.sources.vocab.dim_count()];
+        for class in &self.market.sets.get(number).classes {
+            let provides = self.sources.classes.provides(*class);
+            largest.iter_mut().zip(provides).for_each(|(most, one)| *most = (*most).max(*one));
+        }
+        largest
+    }
+
+    /// So many victims at least a gang would need in a domain.
+    #[expect(clippy::too_many_arguments, reason = "a gang's situation, put together once a domain")]
+    fn least_victims(
+        &mut self,
+        value: u32,
+        domain: usize,
+        demand: &Demand,
+        short: &Short,
+        claims: &[u32],
+        draining: &[u32],
+        largest: &[u64],
+    ) -> u64 {
+        let missing = self.left_for_victims(value, domain, demand, short, claims, draining);
+        let counts = missing.iter().map(|(dim, left)| match largest[*dim as usize] {
+            0 => u64::from(*left > 0) * u64::MAX,
+            most => left.div_ceil(most),
+        });
+        counts.max().unwrap_or(0)
+    }
+
     /// The victims a gang would need in a domain, after all that is there for it already; `None` if even all victims
     /// there would not complete it.
     #[expect(clippy::too_many_arguments, reason = "a gang's situation, put together once a domain")]
@@ -377,14 +473,7 @@ impl<'a, 'm> Preempt<'a, 'm> {
         draining: &[u32],
     ) -> Option<Vec<u32>> {
         let (sources, dims) = (self.sources, self.sources.vocab.dim_count());
-        let mut missing = self.left_of_claims(value, domain, demand, short, claims);
-        let (_, free) = self.market.free_in(demand, domain, value);
-        for machine in draining.iter().filter(|machine| !self.counted.contains(**machine)) {
-            if sources.domain_of(domain, *machine) == value {
-                subtract(&mut missing, sources.classes.provides(sources.class_of(*machine)));
-            }
-        }
-        missing.iter_mut().zip(&free).for_each(|((_, left), free)| *left = left.saturating_sub(*free));
+        let mut missing = self.left_for_victims(value, domain, demand, short, claims, draining);
         let (_, victims) = self.victim_totals(number, domain).of(value, demand, dims);
         if !reaches(&victims, &missing) {
             return None;
