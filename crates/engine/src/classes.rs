@@ -304,7 +304,13 @@ impl RequirementSets {
         for requirement in requirements {
             let key = vocab.string(requirement.key());
             let values = requirement.values();
-            interest.note(key, requirement.operator() != Operator::Same || !values.is_empty());
+            // Whether a key is there is seen without its values: racks do not split classes because gangs name them.
+            let values_matter = match requirement.operator() {
+                Operator::In | Operator::NotIn => true,
+                Operator::Same => !values.is_empty(),
+                Operator::Exists | Operator::DoesNotExist | Operator::Unspecified => false,
+            };
+            interest.note(key, values_matter);
             words.extend([key, requirement.operator() as u32, values.len() as u32]);
             words.extend(values.iter().map(|value| vocab.string(value)));
         }
