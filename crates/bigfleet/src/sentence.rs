@@ -50,7 +50,7 @@ fn percent(share: f64, resources: u32) -> String {
 }
 
 fn adds(why: &Why) -> String {
-    why.share.map_or(String::new(), |share| format!(", adds {} of the demand", percent(share, why.resources)))
+    why.share.map_or(String::new(), |share| format!(", adds {}", percent(share, why.resources)))
 }
 
 /// What a machine asks for what it adds: the whole demand would cost so much at that rate.
@@ -58,7 +58,7 @@ fn bargain(figure: f64, share: Option<f64>, resources: u32) -> String {
     match share {
         Some(share) if share > 0.0 && figure.is_finite() => {
             let whole = figure * f64::from(resources.max(1)) / share;
-            format!("adds {} of the demand for {}, {} for all of it at that rate", percent(share, resources), hourly(figure), hourly(whole))
+            format!("adds {} for {} ({} for all)", percent(share, resources), hourly(figure), hourly(whole))
         }
         _ => format!("{} with its risk", hourly(figure)),
     }
@@ -68,12 +68,12 @@ fn bargain(figure: f64, share: Option<f64>, resources: u32) -> String {
 fn next_bargain(why: &Why) -> String {
     let Some(next) = &why.runner_up else { return "; no other would do".into() };
     if next.given_back {
-        return format!("; {} was picked before it and given back, because this one covers the rest", next.machine);
+        return format!("; {} was picked first and given back: not needed beside it", next.machine);
     }
     match next.share {
         Some(share) if share > 0.0 && next.figure.is_finite() => {
             let whole = next.figure * f64::from(why.resources.max(1)) / share;
-            format!("; next best {} at {}", next.machine, hourly(whole))
+            format!("; next best {} ({} for all)", next.machine, hourly(whole))
         }
         _ => format!("; next best {} {}", next.machine, hourly(next.figure)),
     }

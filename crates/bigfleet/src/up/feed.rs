@@ -133,7 +133,7 @@ fn reason(decision: &Decision) -> String {
                 share.filter(|share| *share > 0.0).map(|share| figure * f64::from(resources) / share)
             };
             let own = why.and_then(|why| whole(why.figure, why.share));
-            let own = own.map_or(String::new(), |rate| format!(", {} for all of it", words::hourly(rate)));
+            let own = own.map_or(String::new(), |rate| format!(", {} for all", words::hourly(rate)));
             let beaten = why.and_then(|why| why.runner_up.as_ref()).filter(|next| !next.given_back);
             let beaten = beaten.and_then(|next| whole(next.figure, next.share));
             format!(
@@ -203,7 +203,7 @@ mod tests {
     fn a_line_has_machine_money_and_reason() {
         assert_eq!(
             without_time(&line(&bought())),
-            "buy       sim-zone-b-std-8-000031 spot for shop $0.121/h  need 77aa88bb: least cost with risk; next best $0.38/h"
+            "buy       sim-zone-b-std-8-000031 spot for shop $0.121/h  need 77aa88bb: best bargain, $0.305/h for all; next best $0.76/h"
         );
         let taken = Decision {
             kind: ActionKind::Preempt.into(),

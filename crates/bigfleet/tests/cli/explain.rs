@@ -90,7 +90,7 @@ fn the_same_as_data() {
     assert_eq!(need["remedies"][0], serde_json::json!({"priority": 900_001, "acquires": 0, "preempts": 4}));
     assert_eq!(need["as_of"]["simulated"], true);
     let machine = data(&["explain", "machine", "aws-0031"]);
-    assert_eq!(machine["bound_by"]["why"]["rule"], "least_effective_cost");
+    assert_eq!(machine["bound_by"]["why"]["rule"], "bargain");
     assert_eq!(machine["price_source"]["heard"], "2026-11-15T14:08:27Z");
     let decision = data(&["explain", "decision", "1841", "metal-07"]);
     assert_eq!(decision["score"]["total"], 499.28);

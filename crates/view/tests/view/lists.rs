@@ -184,7 +184,7 @@ async fn decisions_are_listed_newest_first_and_filtered() {
     let [bought] = &bought[..] else { panic!("{bought:?}") };
     assert_eq!((&*bought.machine, &*bought.cluster, bought.usd_per_hour), ("spot-1", "shop", 0.1));
     let why = bought.why.as_ref().unwrap();
-    assert_eq!((why.rule(), why.figure), (v1::Rule::LeastEffectiveCost, 0.1));
+    assert_eq!((why.rule(), why.figure), (v1::Rule::Bargain, 0.1));
     let next = why.runner_up.as_ref().unwrap();
     assert_eq!((&*next.machine, next.figure, next.usd_per_hour), ("od-1", 0.4, 0.4));
     assert_eq!(list(v1::ListDecisionsRequest { cluster: "batch".into(), ..Default::default() }).await, []);
