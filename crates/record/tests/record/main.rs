@@ -2,6 +2,7 @@
 
 mod codec;
 mod damage;
+mod editions;
 mod first_edition;
 mod kill;
 mod power;
