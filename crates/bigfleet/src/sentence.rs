@@ -6,6 +6,19 @@ use std::fmt::Write as _;
 
 use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
 
+/// By which rules a moment was decided, if not by today's.
+pub(crate) fn other_rules(as_of: &AsOf) -> String {
+    as_of.recorded_edition.map_or_else(String::new, |edition| {
+        format!(", decided under edition {edition} of the rules; verdicts are by this shard's edition")
+    })
+}
+
+/// Where an answer comes from if it is not the living shard, and by which rules it was decided if not by today's.
+pub(crate) fn from_record(as_of: &AsOf) -> String {
+    let source = if as_of.from_record { ", from the record" } else { "" };
+    format!("{source}{}", other_rules(as_of))
+}
+
 /// ` (simulated)` if the machines are not real.
 pub(crate) fn simulated(as_of: Option<&AsOf>) -> &'static str {
     if as_of.is_some_and(|as_of| as_of.simulated) { "  (simulated)" } else { "" }

@@ -33,3 +33,6 @@ pub use needs::{Demand, Replaced, RollupError};
 pub use options::{Options, Ready};
 pub use report::{Available, DomainView, Outcome, ShortNeed};
 pub use verdict::Reason;
+
+/// The edition of the decision rules this engine carries out. Records name the one they were decided under.
+pub const EDITION: u32 = 2;

@@ -1,9 +1,10 @@
 //! The wire of BigFleet: `bigfleet.v1alpha1`.
 //!
-//! Three things live here and nowhere else:
+//! Four things live here and nowhere else:
 //!
 //! * [`v1alpha1`]: messages, servers and clients generated from the files in `proto/`, which fix names and
 //!   numbers that other programs depend on;
+//! * [`provider_v1`]: what we add to it for providers, in a package of our own: listings that stream;
 //! * [`transport`]: limits and keep-alive that every server and client of ours must share. Make servers and
 //!   clients with the functions there, never with the generated constructors, whose message limit is 4 MiB;
 //! * [`convert`]: the border between messages and the [model](bigfleet_model). What enters is checked once,
@@ -17,6 +18,16 @@ pub mod transport;
 pub mod v1alpha1 {
     tonic::include_proto!("bigfleet.v1alpha1");
 }
+
+/// Generated from `proto/bigfleet/provider/v1/*.proto`: what we add to the wire of providers.
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
+pub mod provider_v1 {
+    tonic::include_proto!("bigfleet.provider.v1");
+}
+
+/// The compiled files of [`provider_v1`], as server reflection wants them.
+pub const STREAM_FILE_DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/stream_descriptors.bin"));
 
 /// The compiled proto files, as server reflection wants them.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

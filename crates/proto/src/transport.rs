@@ -7,6 +7,7 @@
 //! Providers cut off a client that pings more often than every 30 seconds, so ours stay above that. For the
 //! same reason the flow-control windows are fixed: the adaptive ones measure with pings of their own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::Code;
@@ -15,6 +16,7 @@ use tonic::client::GrpcService;
 use tonic::codegen::{Bytes, StdError};
 use tonic::transport::{Endpoint, Server};
 
+use crate::provider_v1::machine_stream_server::{MachineStream, MachineStreamServer};
 use crate::v1alpha1::capacity_provider_client::CapacityProviderClient;
 use crate::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use crate::v1alpha1::coordinator_client::CoordinatorClient;
@@ -26,6 +28,10 @@ use crate::v1alpha1::shard_server::{Shard, ShardServer};
 
 /// The largest message we send or take: 256 MiB.
 pub const MESSAGE_LIMIT_BYTES: usize = 256 << 20;
+/// The largest chunk of a streamed listing we take: 16 MiB.
+pub const CHUNK_LIMIT_BYTES: usize = 16 << 20;
+/// From this size on a chunk is sent: 1 MiB. Only a record that is larger by itself makes a larger one.
+pub const CHUNK_BYTES: usize = 1 << 20;
 
 /// The shortest time between two pings that providers tolerate.
 pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);
@@ -96,6 +102,19 @@ limited!(provider_server, provider_client, CapacityProvider, CapacityProviderSer
 limited!(shard_server, shard_client, Shard, ShardServer, ShardClient);
 limited!(shard_read_server, shard_read_client, ShardRead, ShardReadServer, ShardReadClient);
 limited!(coordinator_server, coordinator_client, Coordinator, CoordinatorServer, CoordinatorClient);
+
+/// Both services of a provider: the calls everybody knows, and listings that stream.
+pub fn provider_servers<T: CapacityProvider, L: MachineStream>(
+    calls: Arc<T>,
+    listings: L,
+) -> (CapacityProviderServer<T>, MachineStreamServer<L>) {
+    let calls = CapacityProviderServer::from_arc(calls)
+        .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
+        .max_encoding_message_size(MESSAGE_LIMIT_BYTES);
+    // Requests are a cursor; chunks are bounded by whoever makes them.
+    let listings = MachineStreamServer::new(listings).max_encoding_message_size(CHUNK_LIMIT_BYTES);
+    (calls, listings)
+}
 
 const _: () = assert!(CLIENT_PING_INTERVAL.as_secs() > PROVIDER_PING_MIN.as_secs());
 

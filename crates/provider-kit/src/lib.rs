@@ -34,6 +34,7 @@ mod service;
 mod shared;
 mod steps;
 mod store;
+mod stream;
 mod work;
 
 pub use backend::{Backend, Failure, Recovery};
@@ -43,6 +44,7 @@ pub use bigfleet_net::{Clock, Sleep, SystemClock, TlsError, TlsFiles, VirtualClo
 pub use bigfleet_proto::v1alpha1::Machine;
 pub use fence::{Mark, Token};
 pub use handle::{Handle, UpdateError};
+pub use list::{Lister, Selection};
 pub use meddle::{Asked, Meddled, Meddler};
 pub use offering::Offering;
 pub use operation::OperationKind;

@@ -11,6 +11,7 @@ use bigfleet_proto::v1alpha1::{
 };
 use tonic::{Request, Response, Status};
 
+use crate::list::{Lister, Selection};
 use crate::operation::OperationKind;
 
 /// Which call is being meddled with.
@@ -47,12 +48,12 @@ pub trait Meddler: Send + Sync + 'static {
         async { honest }
     }
 
-    /// After the service has answered a List.
+    /// After the service has answered a List, in one answer or in chunks.
     fn listed(
         &self,
         filter: &ListFilter,
-        honest: MachineList,
-    ) -> impl Future<Output = Result<MachineList, Status>> + Send {
+        honest: Selection,
+    ) -> impl Future<Output = Result<Selection, Status>> + Send {
         let _ = filter;
         async { Ok(honest) }
     }
@@ -96,7 +97,7 @@ impl<S: CapacityProvider, M: Meddler> Meddled<S, M> {
 }
 
 #[tonic::async_trait]
-impl<S: CapacityProvider, M: Meddler> CapacityProvider for Meddled<S, M> {
+impl<S: CapacityProvider + Lister, M: Meddler> CapacityProvider for Meddled<S, M> {
     async fn create(&self, request: Request<CreateRequest>) -> Result<Response<TransitionAck>, Status> {
         let id = request.get_ref().machine_id.clone();
         self.acked(OperationKind::Create, id, self.service.create(request)).await
@@ -124,9 +125,14 @@ impl<S: CapacityProvider, M: Meddler> CapacityProvider for Meddled<S, M> {
     }
 
     async fn list(&self, request: Request<ListFilter>) -> Result<Response<MachineList>, Status> {
-        let filter = request.get_ref().clone();
+        Ok(Response::new(self.select(request.get_ref()).await?.into_list().await))
+    }
+}
+
+impl<S: Lister, M: Meddler> Lister for Meddled<S, M> {
+    async fn select(&self, filter: &ListFilter) -> Result<Selection, Status> {
         self.meddler.before(&Asked::List(filter.clone())).await?;
-        let honest = self.service.list(request).await?.into_inner();
-        self.meddler.listed(&filter, honest).await.map(Response::new)
+        let honest = self.service.select(filter).await?;
+        self.meddler.listed(filter, honest).await
     }
 }

@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bigfleet_net::{SystemClock, TlsError, TlsFiles, http, incoming, reflection, until};
-use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
+use bigfleet_proto::{STREAM_FILE_DESCRIPTOR_SET, transport};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic_reflection::server::Builder;
 
 use crate::handle::Handle;
+use crate::list::Lister;
+use crate::stream::Streamed;
 
 /// How many connections may be open at once.
 const CONNECTIONS: usize = 1024;
@@ -67,7 +69,7 @@ pub struct Server<S> {
     http: Option<TcpListener>,
 }
 
-impl<S: CapacityProvider> Server<S> {
+impl<S: CapacityProvider + Lister> Server<S> {
     /// Takes the sockets. `service` is a [`Provider`](crate::Provider), perhaps [meddled](crate::Meddled)
     /// with; `handle` is the provider's.
     pub async fn bind(service: S, handle: Handle, settings: Settings) -> Result<Self, ServeError> {
@@ -98,11 +100,15 @@ impl<S: CapacityProvider> Server<S> {
 
         let (reporter, health) = tonic_health::server::health_reporter();
         reporter.set_serving::<CapacityProviderServer<S>>().await;
+        let service = Arc::new(self.service);
+        let (calls, listings) = transport::provider_servers(service.clone(), Streamed(service));
+        let files = [STREAM_FILE_DESCRIPTOR_SET];
         let routes = transport::server()
-            .add_service(transport::provider_server(self.service))
+            .add_service(calls)
+            .add_service(listings)
             .add_service(health)
-            .add_service(reflection(&[], Builder::build_v1))
-            .add_service(reflection(&[], Builder::build_v1alpha));
+            .add_service(reflection(&files, Builder::build_v1))
+            .add_service(reflection(&files, Builder::build_v1alpha));
         // Callers live in real time, however fast the provider's clock runs.
         let callers = Arc::new(SystemClock::start());
         let connections = incoming(self.grpc, self.tls, callers, CONNECTIONS);

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status};
 
 use crate::backend::Backend;
 use crate::fence::Token;
-use crate::list;
+use crate::list::{self, Lister, Selection};
 use crate::provider::Provider;
 use crate::refusal::Refusal;
 use crate::steps::{Call, Order};
@@ -73,7 +73,15 @@ impl<B: Backend> CapacityProvider for Provider<B> {
     }
 
     async fn list(&self, request: Request<ListFilter>) -> Result<Response<MachineList>, Status> {
-        self.observed("List", async { Ok(list::list(&self.shared, &request.into_inner()).await) }).await
+        self.observed("List", async { Ok(list::select(&self.shared, request.get_ref()).into_list().await) })
+            .await
+    }
+}
+
+impl<B: Backend> Lister for Provider<B> {
+    async fn select(&self, filter: &ListFilter) -> Result<Selection, Status> {
+        let selected = self.observed("List", async { Ok(list::select(&self.shared, filter)) });
+        selected.await.map(Response::into_inner)
     }
 }
 

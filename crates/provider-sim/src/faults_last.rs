@@ -10,6 +10,7 @@ use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
     MachineRef, TransitionAck,
 };
+use bigfleet_provider_kit::{Lister, Selection};
 use tonic::{Request, Response, Status};
 
 use crate::inventory::{FAULT_LABEL, FAULT_SLOTS};
@@ -19,7 +20,7 @@ use crate::inventory::{FAULT_LABEL, FAULT_SLOTS};
 pub struct FaultsLast<S>(pub(crate) S);
 
 #[tonic::async_trait]
-impl<S: CapacityProvider> CapacityProvider for FaultsLast<S> {
+impl<S: CapacityProvider + Lister> CapacityProvider for FaultsLast<S> {
     async fn create(&self, request: Request<CreateRequest>) -> Result<Response<TransitionAck>, Status> {
         self.0.create(request).await
     }
@@ -41,10 +42,14 @@ impl<S: CapacityProvider> CapacityProvider for FaultsLast<S> {
     }
 
     async fn list(&self, request: Request<ListFilter>) -> Result<Response<MachineList>, Status> {
-        let filter = request.get_ref().clone();
-        let mut answer = self.0.list(request).await?;
-        let list = answer.get_mut();
-        list.machines.sort_by_key(is_broken);
+        Ok(Response::new(self.select(request.get_ref()).await?.into_list().await))
+    }
+}
+
+impl<S: Lister> Lister for FaultsLast<S> {
+    async fn select(&self, filter: &ListFilter) -> Result<Selection, Status> {
+        let mut list = self.0.select(filter).await?;
+        list.machines.sort_by_key(|machine| is_broken(machine));
         let cap = filter.max_results.max(0) as usize;
         for _ in 0..FAULT_SLOTS {
             let broken = list.machines.iter().filter(|machine| is_broken(machine)).count();
@@ -54,13 +59,13 @@ impl<S: CapacityProvider> CapacityProvider for FaultsLast<S> {
             // The next listing goes on where this one stopped, so asking for what is missing skips nobody.
             let missing =
                 ListFilter { max_results: i32::try_from(broken).unwrap_or(i32::MAX), ..filter.clone() };
-            let more = self.0.list(Request::new(missing)).await?.into_inner().machines;
+            let more = self.0.select(&missing).await?.machines;
             let known: BTreeSet<String> = list.machines.iter().map(|machine| machine.id.clone()).collect();
             list.machines.extend(more.into_iter().filter(|machine| !known.contains(&machine.id)));
-            list.machines.sort_by_key(is_broken);
+            list.machines.sort_by_key(|machine| is_broken(machine));
             list.machines.truncate(cap);
         }
-        Ok(answer)
+        Ok(list)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use bigfleet_proto::v1alpha1::{ListFilter, MachineList, TransitionAck};
-use bigfleet_provider_kit::{Asked, Handle, Machine, Meddler};
+use bigfleet_proto::v1alpha1::{ListFilter, TransitionAck};
+use bigfleet_provider_kit::{Asked, Handle, Machine, Meddler, Selection};
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
@@ -98,7 +98,7 @@ impl Lies {
     }
 
     /// The listing as it was when it was last renewed, at most `by` ago.
-    fn stale(&self, fault: &Fault, filter: &ListFilter) -> MachineList {
+    fn stale(&self, fault: &Fault, filter: &ListFilter) -> Selection {
         let now = self.shared.now();
         let mut told = self.told();
         let old = |view: &View| now.saturating_sub(view.taken_unix_nanos) >= fault.span("by").nanos();
@@ -109,13 +109,13 @@ impl Lies {
         let view = told.view.as_ref().expect("it was just made");
         let revision = view.revision.to_string().into_bytes();
         if filter.since_revision == revision {
-            return MachineList { machines: Vec::new(), revision };
+            return Selection { machines: Vec::new(), revision };
         }
         let wanted =
             |machine: &&Arc<Machine>| filter.states.is_empty() || filter.states.contains(&machine.state);
         let cap = usize::try_from(filter.max_results).ok().filter(|cap| *cap > 0).unwrap_or(usize::MAX);
-        let machines = view.machines.iter().filter(wanted).take(cap).map(|machine| Machine::clone(machine));
-        MachineList { machines: machines.collect(), revision }
+        let machines = view.machines.iter().filter(wanted).take(cap).cloned();
+        Selection { machines: machines.collect(), revision }
     }
 }
 
@@ -178,7 +178,7 @@ impl Meddler for Lies {
         honest
     }
 
-    async fn listed(&self, filter: &ListFilter, honest: MachineList) -> Result<MachineList, Status> {
+    async fn listed(&self, filter: &ListFilter, honest: Selection) -> Result<Selection, Status> {
         self.dawdle("list").await;
         let first = |kind| self.shared.active(kind).into_iter().next().map(|(_, fault)| fault);
         let mut list = if let Some(fault) = first(Kind::StaleList) {

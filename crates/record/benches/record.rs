@@ -135,6 +135,7 @@ impl Tape {
         CycleRecord {
             cycle: self.cycle,
             epoch: 1,
+            edition: bigfleet_engine::EDITION,
             now_unix_nanos: now,
             reasons: Reasons { demand: true, supply: true, ..Reasons::default() },
             actions: actions.collect(),

@@ -23,8 +23,8 @@ pub use fact::{Entry, decode_fact, encode_fact};
 
 /// The version facts and options begin with.
 pub const VERSION: u8 = 1;
-/// The version records begin with. The first had no surroundings; it is still read.
-pub const RECORD_VERSION: u8 = 2;
+/// The version records begin with. The first had no surroundings and the second no edition; both are still read.
+pub const RECORD_VERSION: u8 = 3;
 
 /// Why bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision, Demand, Options};
+use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision, Demand, EDITION, Options};
 use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_shard::{Around, CycleRecord, Fate, Input, Ordered, Reasons};
@@ -17,6 +17,8 @@ pub struct Recorded {
     pub cycle: u64,
     /// The life it ran in.
     pub epoch: i64,
+    /// The edition of the rules it was decided under. Builds of the first edition did not write it down.
+    pub edition: u32,
     /// When it ran.
     pub now_unix_nanos: i64,
     /// Why it ran.
@@ -39,6 +41,13 @@ pub struct Recorded {
     pub short_needs: u32,
     /// What changed around the engine; `None` if the build that wrote it did not record that.
     pub around: Option<Around>,
+}
+
+impl Recorded {
+    /// The edition of the rules it was decided under, if it is not this build's.
+    pub fn other_edition(&self) -> Option<u32> {
+        (self.edition != EDITION).then_some(self.edition)
+    }
 }
 
 /// An action that was decided, and what became of it.
@@ -116,6 +125,7 @@ impl From<&CycleRecord> for Recorded {
         Self {
             cycle: record.cycle,
             epoch: record.epoch,
+            edition: record.edition,
             now_unix_nanos: record.now_unix_nanos,
             reasons: record.reasons,
             full: record.full.as_deref().cloned(),

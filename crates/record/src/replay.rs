@@ -3,20 +3,25 @@
 //! The engine is a pure function and the tape holds all of its input, so the same decisions must come out, in the same
 //! order, down to the last second of grace. [`replay`] compares them; [`Reader::state_at`] stops at one cycle, so that
 //! somebody can ask the fleet of that moment whatever they would ask the fleet of now.
+//!
+//! That holds within one [edition](bigfleet_engine::EDITION) of the rules. A cycle that was decided under another one
+//! is decided again under this build's, from what was known then, and what comes out differently is listed.
+
+mod compare;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use bigfleet_engine::{Decision, Fleet};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
-use bigfleet_model::text::Quoted;
 use bigfleet_shard::{Around, Input, ShortSince, Surroundings};
 use thiserror::Error;
 
-use crate::recorded::{Decided, Recorded};
+use crate::recorded::Recorded;
 use crate::tape::{Entry, Reader, TapeError};
+
+pub use compare::{Difference, OtherRules, ReplayReport, What, replay};
 
 /// Why a tape cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -169,7 +174,7 @@ pub struct ReplayState {
     pub record: Recorded,
     /// The fleet, with that cycle just decided: it explains and forks like the fleet of now.
     pub fleet: Fleet,
-    /// What the engine decides now from what it knew then. The same as in the record.
+    /// What the engine decides now from what it knew then. The same as in the record, if that is of the same edition.
     pub decision: Arc<Decision>,
     /// All machines.
     pub machines: BTreeMap<Box<str>, Arc<Machine>>,
@@ -177,6 +182,14 @@ pub struct ReplayState {
     pub needs: BTreeMap<Arc<str>, Arc<[Need]>>,
     /// What was around the engine; `None` if the build that wrote the record did not keep it.
     pub around: Option<PastAround>,
+}
+
+impl ReplayState {
+    /// The edition the record was decided under, if it is not this build's. What the fleet says of that cycle is then
+    /// what today's rules make of it.
+    pub fn other_edition(&self) -> Option<u32> {
+        self.record.other_edition()
+    }
 }
 
 impl Reader {
@@ -195,135 +208,4 @@ impl Reader {
         }
         Err(TapeError::Dropped.into())
     }
-}
-
-/// What came of a replay.
-#[derive(Clone, Debug, Default)]
-pub struct ReplayReport {
-    /// Cycles that were decided again and compared.
-    pub cycles: u64,
-    /// Actions among them.
-    pub actions: u64,
-    /// Records no full state leads to, because it is lost: not compared.
-    pub unanchored: u64,
-    /// What could not be read.
-    pub lost: Vec<TapeError>,
-    /// The first place where recorded and replayed decisions differ.
-    pub first_difference: Option<Difference>,
-}
-
-/// Where a replay and its tape part.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    /// Which cycle.
-    pub cycle: u64,
-    /// When it ran.
-    pub now_unix_nanos: i64,
-    /// What differs.
-    pub what: What,
-}
-
-/// What differs between a tape and its replay.
-#[derive(Clone, Debug)]
-pub enum What {
-    /// An action; absent where one side has fewer of them.
-    Action {
-        /// Its place among the actions of the cycle.
-        index: usize,
-        /// As recorded.
-        recorded: Option<Box<Decided>>,
-        /// As replayed.
-        replayed: Option<Box<Decided>>,
-    },
-    /// The actions that are listed agree, but not all of those that are not.
-    Unlisted {
-        /// How many there were.
-        recorded: u32,
-        /// How many there are.
-        replayed: u32,
-    },
-    /// The engine does not take an input it took then.
-    Refused(String),
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |side: &Option<Box<Decided>>| match side {
-            Some(d) => format!("{} {}", d.kind, Quoted(&d.machine)),
-            None => "nothing".into(),
-        };
-        match &self.what {
-            What::Action { index, recorded, replayed } => write!(
-                f,
-                "cycle {}: action {index} was {} and is {} when replayed",
-                self.cycle,
-                show(recorded),
-                show(replayed)
-            ),
-            What::Unlisted { recorded, replayed } => write!(
-                f,
-                "cycle {}: of {recorded} actions, now {replayed}, some that are not listed differ when replayed",
-                self.cycle
-            ),
-            What::Refused(reason) => {
-                write!(f, "cycle {}: the engine refuses an input it took then: {reason}", self.cycle)
-            }
-        }
-    }
-}
-
-/// Decides every cycle again and compares. Stops at the first difference; what cannot be read is told and passed over.
-pub fn replay(records: impl IntoIterator<Item = Result<Recorded, TapeError>>) -> ReplayReport {
-    let mut report = ReplayReport::default();
-    let mut state: Option<Replay> = None;
-    for record in records {
-        let record = match record {
-            Ok(record) => record,
-            Err(error) => {
-                report.lost.push(error);
-                state = None;
-                continue;
-            }
-        };
-        if record.full.is_some() {
-            state = Some(Replay::default());
-        }
-        let Some(replay) = &mut state else {
-            report.unanchored += 1;
-            continue;
-        };
-        let what = match replay.step(&record) {
-            Ok(decision) => compare(&record, &decision),
-            Err(error) => Some(What::Refused(error.to_string())),
-        };
-        if let Some(what) = what {
-            let (cycle, now_unix_nanos) = (record.cycle, record.now_unix_nanos);
-            report.first_difference = Some(Difference { cycle, now_unix_nanos, what });
-            return report;
-        }
-        report.cycles += 1;
-        report.actions += u64::from(record.decided_in_all);
-    }
-    report
-}
-
-/// Actions that are listed are compared one by one, those that are not by the digest of all.
-fn compare(record: &Recorded, decision: &Decision) -> Option<What> {
-    let (recorded, replayed) = (&record.decided, Decided::all_of(decision));
-    let is_whole = recorded.len() as u32 == record.decided_in_all;
-    let differs = |index: &usize| match (recorded.get(*index), replayed.get(*index)) {
-        (Some(then), Some(now)) => !then.same_decision(now),
-        _ => true,
-    };
-    let missing = || {
-        let mut left = replayed.iter();
-        recorded.iter().position(|then| !left.any(|now| now.same_decision(then)))
-    };
-    let index = if is_whole { (0..recorded.len().max(replayed.len())).find(differs) } else { missing() };
-    if let Some(index) = index {
-        let side = |list: &[Decided]| list.get(index).cloned().map(Box::new);
-        return Some(What::Action { index, recorded: side(recorded), replayed: side(&replayed) });
-    }
-    let same = record.digest == bigfleet_shard::digest(&decision.actions);
-    (!same).then_some(What::Unlisted { recorded: record.decided_in_all, replayed: replayed.len() as u32 })
 }

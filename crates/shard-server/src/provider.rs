@@ -7,33 +7,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_net::Clock;
-use bigfleet_proto::transport::{self, MESSAGE_LIMIT_BYTES};
+use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineRef,
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, Machine, MachineRef,
 };
-use bigfleet_shard::{CallError, CallErrorKind, CallId, Event, ListEnd, Request};
-use bytes::Bytes;
+use bigfleet_shard::{CallError, CallId, Event, Request};
 use tonic::Status;
-use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tracing::Instrument;
 
 use crate::core::Core;
-use crate::listing::{Listing, told};
+use crate::listing::{DigestKey, told};
 use crate::metrics::Metrics;
-use crate::raw::RawAnswer;
 
+mod list;
 mod status;
 
 pub(crate) use bigfleet_proto::transport::code_name;
 pub(crate) use status::meaning;
-
-/// How many records the shard is handed at once, so that others get a turn in between.
-const RECORDS_PER_PART: usize = 2048;
-const LIST: PathAndQuery = PathAndQuery::from_static("/bigfleet.v1alpha1.CapacityProvider/List");
-
-/// From this size on an answer is split on a thread of its own: a whole fleet takes as long as many small calls.
-const LARGE_BYTES: usize = 1 << 20;
 
 /// A provider as its clients see it.
 #[derive(Clone)]
@@ -47,6 +38,8 @@ struct Inner {
     core: Core,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
+    digests: DigestKey,
+    ways: list::Ways,
 }
 
 impl Provider {
@@ -58,44 +51,17 @@ impl Provider {
         clock: Arc<dyn Clock>,
         metrics: Metrics,
     ) -> Self {
-        Self(Arc::new(Inner { name, shard_id: shard_id.into(), epoch, channel, core, clock, metrics }))
-    }
-
-    /// Lists the machines and hands them to the shard in parts.
-    pub(crate) async fn list(self, call: CallId, since: Arc<[u8]>, timeout_nanos: i64) {
-        let filter = ListFilter { since_revision: since.to_vec(), ..ListFilter::default() };
-        let listed = self.within("List", timeout_nanos, self.fetch(filter)).await;
-        let split = match listed {
-            Ok(body) => split(body).await,
-            Err(error) => Err(error),
-        };
-        let listing = match split {
-            Ok(listing) => listing,
-            Err(error) => return self.tell(Event::Failed { call, error }).await,
-        };
-        let mut start = 0;
-        loop {
-            let next = (start + RECORDS_PER_PART).min(listing.len());
-            let is_last = next == listing.len();
-            let event = Event::Listed {
-                call,
-                records: Box::new(listing.part(start..next)),
-                end: is_last.then(|| ListEnd { revision: listing.revision.clone() }),
-            };
-            // One part at a time: a large listing must not fill the queue that sessions use as well.
-            if self.0.core.tell_and_wait(event, None).await.is_err() || is_last {
-                return;
-            }
-            start = next;
-        }
-    }
-
-    async fn fetch(&self, filter: ListFilter) -> Result<Bytes, Status> {
-        let mut client =
-            tonic::client::Grpc::new(self.0.channel.clone()).max_decoding_message_size(MESSAGE_LIMIT_BYTES);
-        client.ready().await.map_err(|error| Status::from_error(error.into()))?;
-        let request = tonic::Request::new(filter);
-        Ok(client.unary(request, LIST, RawAnswer::default()).await?.into_inner())
+        Self(Arc::new(Inner {
+            name,
+            shard_id: shard_id.into(),
+            epoch,
+            channel,
+            core,
+            clock,
+            metrics,
+            digests: DigestKey::random(),
+            ways: list::Ways::default(),
+        }))
     }
 
     /// Calls about one machine.
@@ -103,7 +69,7 @@ impl Provider {
         let name = request.name();
         let event = match self.within(name, timeout_nanos, self.ask(request, sequence)).await {
             Ok(machine) => Event::Answered { call, machine: machine.as_ref().map(told) },
-            Err(error) => Event::Failed { call, error },
+            Err(status) => Event::Failed { call, error: self.failed(name, &status) },
         };
         self.tell(event).await;
     }
@@ -150,13 +116,13 @@ impl Provider {
         Ok(ack.into_inner().machine)
     }
 
-    /// An answer, or what its absence means, within a deadline; measured.
+    /// An answer, or why there is none, within a deadline; measured.
     async fn within<T>(
         &self,
         method: &'static str,
         timeout_nanos: i64,
         answer: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, Status> {
         let Inner { name, clock, metrics, .. } = &*self.0;
         let begun = clock.now_unix_nanos();
         let timeout = Duration::from_nanos(timeout_nanos.max(0).unsigned_abs());
@@ -172,29 +138,18 @@ impl Provider {
         let code = answered.as_ref().map_or_else(Status::code, |_| tonic::Code::Ok);
         span.record("code", code_name(code));
         metrics.called(name, method, code_name(code), clock.now_unix_nanos() - begun);
-        answered.map_err(|status| {
-            let error = meaning(&status);
-            tracing::info!(provider = &**name, method, %error, "a call to a provider failed");
-            error
-        })
+        answered
+    }
+
+    /// What a call that failed means, told to whoever reads logs.
+    fn failed(&self, method: &'static str, status: &Status) -> CallError {
+        let error = meaning(status);
+        tracing::info!(provider = &*self.0.name, method, %error, "a call to a provider failed");
+        error
     }
 
     async fn tell(&self, event: Event) {
         // A shard that stops needs no answers any more; the next life asks again.
         let _ = self.0.core.tell(event).await;
-    }
-}
-
-async fn split(body: Bytes) -> Result<Listing, CallError> {
-    let refused = |why: &dyn std::fmt::Display| CallError {
-        kind: CallErrorKind::Refused,
-        text: format!("the answer to List is no list of machines: {why}"),
-    };
-    if body.len() < LARGE_BYTES {
-        return Listing::split(&body).map_err(|malformed| refused(&malformed));
-    }
-    match tokio::task::spawn_blocking(move || Listing::split(&body)).await {
-        Ok(split) => split.map_err(|malformed| refused(&malformed)),
-        Err(error) => Err(refused(&error)),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use bigfleet_proto::v1alpha1::{ListFilter, ShardMessage};
+use bigfleet_proto::v1alpha1::ShardMessage;
 use bytes::{Buf, Bytes};
 use prost::Message;
 use tonic::Status;
@@ -17,8 +17,6 @@ const GATHERED_BYTES: usize = 4 << 10;
 /// Sends `Sent` as protobuf and takes whatever comes as bytes.
 pub(crate) struct Raw<Sent>(PhantomData<fn(Sent)>);
 
-/// The codec of List: a filter out, bytes in.
-pub(crate) type RawAnswer = Raw<ListFilter>;
 /// The codec of sessions: frames out, bytes in.
 pub(crate) type RawFrames = Raw<ShardMessage>;
 

@@ -120,10 +120,10 @@ impl Shard {
             CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
                 // No answer says nothing about the machine: ask again without counting.
                 row.missed = true;
-                row.content = 0;
-                let since = row.since;
-                if row.care == Care::Fine {
-                    let provider = row.provider;
+                let (since, provider) = (row.since, row.provider);
+                let is_fine = row.care == Care::Fine;
+                self.table.unhear(slot);
+                if is_fine {
                     // Whatever was missed will be in the next full listing.
                     self.providers[provider.0 as usize].full_listed_unix_nanos = None;
                 } else {

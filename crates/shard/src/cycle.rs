@@ -144,6 +144,7 @@ impl Shard {
             let record = Arc::new(CycleRecord {
                 cycle: self.cycle,
                 epoch: self.config.epoch,
+                edition: bigfleet_engine::EDITION,
                 now_unix_nanos: now,
                 reasons,
                 inputs: if full.is_some() { Vec::new() } else { inputs },

@@ -30,7 +30,13 @@ pub struct WireId(pub u64);
 pub trait Report {
     /// The machine's id.
     fn id(&self) -> &str;
-    /// A hash over all that the provider said of the machine. Equal content should give an equal hash.
+    /// A digest over the bytes of the record, its id included; 0 if there is none. Whoever sends the same bytes again
+    /// is known by it alone. Nobody but the provider may be able to make two records with one digest.
+    fn digest(&self) -> u128 {
+        0
+    }
+    /// A hash over all that the provider said of the machine. Equal content should give an equal hash, in whatever
+    /// order it is written.
     fn content(&self) -> u64;
     /// The record, checked.
     fn read(&self) -> Result<Told, BadRecord>;
@@ -68,6 +74,9 @@ pub struct BadRecord {
 pub struct ListEnd {
     /// What to ask from next time; empty if the provider has no revisions.
     pub revision: Arc<[u8]>,
+    /// Whether it was put together from several answers, each of another instant. A machine may have moved between
+    /// two of them and be in none, so what is missing is asked about before it is taken for lost.
+    pub is_pieced: bool,
 }
 
 /// Why a call to a provider gave nothing.

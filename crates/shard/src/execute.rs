@@ -106,10 +106,9 @@ impl Shard {
     /// Puts a flight on a machine and sets it going.
     fn take_off(&mut self, slot: Slot, machine: Machine, flight: Flight, now: i64, step: &mut Step) {
         let stage = flight.stage;
-        let told = self.table.row(slot).told;
         self.airborne += usize::from(!matches!(stage, Stage::LettingGo(_)));
         self.table.row_mut(slot).flight = Some(Box::new(flight));
-        self.put(slot, machine, told, now, step);
+        self.overwrite(slot, machine, now, step);
         match stage {
             Stage::Blob(request) => self.ask_for_blob(slot, request, now, step),
             Stage::LettingGo(instruction) => {
@@ -410,7 +409,6 @@ impl Shard {
             machine.assigned = Assignment::default();
             machine.idle_since_unix_nanos = flight.idle_since;
         }
-        let told = row.told;
-        self.put(slot, machine, told, now, step);
+        self.overwrite(slot, machine, now, step);
     }
 }

@@ -31,9 +31,9 @@ impl Shard {
             self.tally.late_answers += 1;
             return;
         }
+        self.table.unhear(slot);
         let row = self.table.row_mut(slot);
         row.touched = now;
-        row.content = 0;
         let missed = std::mem::take(&mut row.missed);
         let provider = row.provider;
         let flight = self.end_flight(slot, "accepted", now, step).expect("the flight was there");
@@ -85,9 +85,9 @@ impl Shard {
             self.tally.late_answers += 1;
             return;
         }
+        self.table.unhear(slot);
         let row = self.table.row_mut(slot);
         row.touched = now;
-        row.content = 0;
         let provider = row.provider;
         let patience = self.config.patience;
         match error.kind {
@@ -180,8 +180,7 @@ impl Shard {
             let row = self.table.row(slot);
             let mut machine = bigfleet_model::machine::Machine::clone(&row.machine);
             machine.idle_since_unix_nanos = None;
-            let told = row.told;
-            self.put(slot, machine, told, now, step);
+            self.overwrite(slot, machine, now, step);
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Provider {
     pub(crate) revision: Arc<[u8]>,
     pub(crate) listing: Option<Listing>,
     pub(crate) generation: u32,
+    /// The place after the machine a listing named last: listings mostly name machines in the order we met them.
+    pub(crate) cursor: u32,
     /// When it is listed next; a timer for any other instant means nothing.
     pub(crate) next_list: i64,
     /// No listing is hurried before this, so that listings stay a small part of the time.
@@ -76,6 +78,7 @@ impl Provider {
             revision: Arc::from([]),
             listing: None,
             generation: 0,
+            cursor: 0,
             next_list: i64::MIN,
             rests_until: i64::MIN,
             full_took: 0,

@@ -19,6 +19,14 @@ use crate::tape::Input;
 use crate::timers::Timer;
 
 impl Shard {
+    /// Makes `machine` our view of the machine in `slot` by our own hand: an order of ours, or its end. Its provider's
+    /// last word is not forgotten, but it no longer says what the row says, so it must be compared again.
+    pub(crate) fn overwrite(&mut self, slot: Slot, machine: Machine, now: i64, step: &mut Step) {
+        let said = self.table.row(slot).told;
+        self.table.heard(slot).digest = 0;
+        self.put(slot, machine, said, now, step);
+    }
+
     /// Makes `machine` our view of the machine in `slot`. `said` is the state its provider last told.
     pub(crate) fn put(
         &mut self,
@@ -62,6 +70,15 @@ impl Shard {
         self.tell_clusters(&was, &machine, step);
         if moved {
             self.set_watch(slot, now);
+        }
+        self.remember(slot, step);
+        self.show(slot);
+    }
+
+    /// Lets everybody know of a machine that is new to us and in its row already.
+    pub(crate) fn met(&mut self, slot: Slot, machine: &Arc<Machine>, step: &mut Step) {
+        if !machine.cluster.is_empty() {
+            self.tell_cluster(&machine.cluster, machine.clone(), step);
         }
         self.remember(slot, step);
         self.show(slot);

@@ -4,6 +4,8 @@
 //! knows less than that answer, and a listing of a machine whose call is under way may know more or less than we do.
 //! Such a record is passed over and the machine is asked about once the answer is there.
 
+use std::sync::Arc;
+
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::text::Quoted;
 
@@ -11,13 +13,32 @@ use crate::config::SECOND;
 use crate::effect::{Effect, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Report, Reports};
 use crate::flight::Stage;
+use crate::memory::MachineMemo;
 use crate::provider::{HeldListing, Listing};
 use crate::shard::{Open, Shard};
 use crate::table::{Care, Row, Slot};
 use crate::tally::Tally;
 
+/// How many machines that a pieced listing did not name are asked about after it.
+const ASKED_AT_ONCE: usize = 256;
+
+/// What is remembered of most machines.
+static NOTHING: MachineMemo = MachineMemo {
+    idle_since: None,
+    creating_for: None,
+    draining_for: None,
+    letting_go: None,
+    failed_tries: 0,
+    since: None,
+};
+
 /// The longest wait after a listing that failed.
 const LIST_BACKOFF_MOST: i64 = 60 * SECOND;
+
+/// A digest that only records of one provider can have. 0 stays 0.
+fn sealed(digest: u128, ProviderId(id): ProviderId) -> u128 {
+    if digest == 0 { 0 } else { (digest ^ u128::from(id) << 112).max(1) }
+}
 
 impl Shard {
     /// Begins a listing.
@@ -57,11 +78,61 @@ impl Shard {
             return;
         };
         let listing = self.providers[id.0 as usize].listing.expect("an open listing is noted");
-        records.each(&mut |report| self.take_report(id, report, listing.begun, now, step));
+        records.each(&mut |report| {
+            if !self.recognise(id, report, now, step) {
+                self.take_report(id, report, listing.begun, now, step);
+            }
+        });
         if let Some(end) = end {
             self.open.remove(&call);
             self.end_listing(id, listing, end, now, step);
         }
+    }
+
+    /// Whether a record says, byte for byte, what its provider last said of the machine. Nothing needs to be done then,
+    /// and nothing but the digest was looked at.
+    fn recognise(&mut self, id: ProviderId, report: &dyn Report, now: i64, step: &mut Step) -> bool {
+        let digest = sealed(report.digest(), id);
+        let provider = &mut self.providers[id.0 as usize];
+        if digest == 0 {
+            return false;
+        }
+        let Some(slot) = self.table.recognise(provider.cursor, digest, || report.id()) else { return false };
+        provider.cursor = slot.0 + 1;
+        let round = provider.generation;
+        self.table.heard(slot).listing = round;
+        if digest as u8 == round as u8 {
+            self.read_again(slot, report, now, step);
+        }
+        true
+    }
+
+    /// The belt to the digest's braces: one in 256 of the records that are known again is read all the same, other ones
+    /// in each listing. It must say what we hold, as far as its provider has a say in that.
+    fn read_again(&mut self, slot: Slot, report: &dyn Report, now: i64, step: &mut Step) {
+        let row = self.table.row(slot);
+        // An order of ours may lie on top of it; and a record that could not be read has left nothing to compare.
+        let (None, Ok(told)) = (&row.flight, report.read()) else { return };
+        self.tally.read_again += 1;
+        let ours = &row.machine;
+        let mut said = told.machine.clone();
+        said.idle_since_unix_nanos = ours.idle_since_unix_nanos;
+        said.draining_for.clone_from(&ours.draining_for);
+        if said.state == MachineState::Creating {
+            said.assigned = ours.assigned.clone();
+        }
+        if said == **ours {
+            return;
+        }
+        self.tally.read_otherwise += 1;
+        let text = format!(
+            "machine {} looked unchanged in its provider's listing and is not what we hold; it is read anew. Please report this",
+            ours.id
+        );
+        Self::say(step, Urgency::Alarm, "read_otherwise", text);
+        let content = report.content().max(1);
+        self.table.unhear(slot);
+        self.adopt(slot, told.machine, content, now, step);
     }
 
     fn take_report(&mut self, id: ProviderId, report: &dyn Report, begun: i64, now: i64, step: &mut Step) {
@@ -71,7 +142,13 @@ impl Shard {
             match report.read() {
                 Ok(told) => {
                     self.tally.bad_stamps += told.bad_stamps as u64;
-                    self.meet(id, told.machine, content, now, step);
+                    let met = self.meet(id, told.machine, content, now, step);
+                    if let Some(slot) = met {
+                        self.providers[id.0 as usize].cursor = slot.0 + 1;
+                        if self.table.row(slot).flight.is_none() {
+                            self.table.heard(slot).digest = sealed(report.digest(), id);
+                        }
+                    }
                 }
                 Err(bad) => self.refuse(id, &bad, step),
             }
@@ -90,26 +167,34 @@ impl Shard {
             Self::say(step, Urgency::Warning, "claimed_twice", text);
             return;
         }
-        row.listing = generation;
-        if row.content == content {
+        let is_ours = row.flight.is_some();
+        let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
+        let is_late = row.touched >= begun;
+        self.providers[id.0 as usize].cursor = slot.0 + 1;
+        let heard = self.table.heard(slot);
+        heard.listing = generation;
+        if heard.content == content {
+            if !is_ours {
+                heard.digest = sealed(report.digest(), id);
+            }
             return;
         }
-        let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
-        if calling || row.touched >= begun {
-            row.content = 0;
-            row.missed = true;
+        if calling || is_late {
+            self.table.unhear(slot);
+            self.table.row_mut(slot).missed = true;
             if !calling {
                 self.ask(slot, step);
             }
             return;
         }
+        heard.digest = sealed(report.digest(), id);
         match report.read() {
             Ok(told) => {
                 self.tally.bad_stamps += told.bad_stamps as u64;
                 self.adopt(slot, told.machine, content, now, step);
             }
             Err(bad) => {
-                self.table.row_mut(slot).content = content;
+                self.table.heard(slot).content = content;
                 self.refuse(id, &bad, step);
             }
         }
@@ -126,7 +211,7 @@ impl Shard {
     fn end_listing(&mut self, id: ProviderId, listing: Listing, end: ListEnd, now: i64, step: &mut Step) {
         let index = id.0 as usize;
         self.providers[index].listing = None;
-        let believed = !listing.full || self.take_losses(id, listing.begun, now, step);
+        let believed = !listing.full || self.take_losses(id, listing.begun, end.is_pieced, now, step);
         self.providers[index].failures = 0;
         if believed {
             self.believe(id, listing, end, step);
@@ -155,15 +240,27 @@ impl Shard {
     }
 
     /// Removes what a full listing did not name, unless that is too much to be believed at once.
-    fn take_losses(&mut self, id: ProviderId, begun: i64, now: i64, step: &mut Step) -> bool {
+    ///
+    /// A listing that was pieced together does not show the fleet at one instant. Seen twice is no trouble: the pieces
+    /// are taken in one after the other, the later word is the newer one, and a machine has one row. Seen in no piece
+    /// is: a machine that was Idle when Configured ones were listed, and Configured when Idle ones were, is alive. So
+    /// absence is only a reason to ask, and what is gone is gone by its provider's own word about that machine.
+    fn take_losses(
+        &mut self,
+        id: ProviderId,
+        begun: i64,
+        is_pieced: bool,
+        now: i64,
+        step: &mut Step,
+    ) -> bool {
         let index = id.0 as usize;
         let generation = self.providers[index].generation;
         let is_gone = |row: &Row| {
             let busy = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
-            row.provider == id && row.listing != generation && row.touched < begun && !busy
+            row.provider == id && row.touched < begun && !busy
         };
-        let gone: Vec<Slot> =
-            self.table.iter().filter(|(_, row)| is_gone(row)).map(|(slot, _)| slot).collect();
+        let unnamed = self.table.unnamed_in(generation);
+        let gone: Vec<Slot> = unnamed.filter(|(_, row)| is_gone(row)).map(|(slot, _)| slot).collect();
         let known = self.providers[index].machines;
         let guard = &self.config.guard;
         let suspicious = known >= guard.supply_floor && gone.len() as f64 > guard.supply_drop * known as f64;
@@ -195,6 +292,11 @@ impl Shard {
             }
         }
         self.providers[index].held = None;
+        if is_pieced {
+            // The others are asked about after the next listing.
+            gone.into_iter().take(ASKED_AT_ONCE).for_each(|slot| self.ask(slot, step));
+            return true;
+        }
         for slot in gone {
             self.lose(slot, "is gone from its provider's listing", now, step);
         }
@@ -283,24 +385,31 @@ impl Shard {
                 self.end_flight(slot, "overtaken", now, step);
             }
             if let Some(action) = self.second_half(slot, &told, now) {
-                self.table.row_mut(slot).content = content;
+                self.table.heard(slot).content = content;
                 self.carry_on(slot, told, &action, now, step);
                 return;
             }
         }
-        self.table.row_mut(slot).content = content;
+        self.table.heard(slot).content = content;
         self.put(slot, told, said, now, step);
     }
 
     /// Takes a provider's word about a machine we have not met in this life.
-    fn meet(&mut self, id: ProviderId, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+    fn meet(
+        &mut self,
+        id: ProviderId,
+        mut told: Machine,
+        content: u64,
+        now: i64,
+        step: &mut Step,
+    ) -> Option<Slot> {
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
-            return;
+            return None;
         }
         let memo = self.remembered.remove(&told.id);
         let past = |at: i64| at.min(now);
-        let kept = memo.clone().unwrap_or_default();
+        let kept = memo.as_ref().unwrap_or(&NOTHING);
         let said = told.state;
         match said {
             MachineState::Idle => told.idle_since_unix_nanos = Some(kept.idle_since.map_or(now, past)),
@@ -309,36 +418,39 @@ impl Shard {
             _ => {}
         }
         let since = kept.since.filter(|_| said.is_transitional()).map_or(now, past);
-        let blank = Machine { cluster: told.cluster.clone(), ..Machine::new(told.id.clone(), said) };
-        let generation = self.providers[id.0 as usize].generation;
+        let care = match said {
+            // Quarantine outlives a restart: nothing was learned about the machine by starting.
+            MachineState::Failed if kept.failed_tries == u32::MAX => Care::Quarantined,
+            MachineState::Failed => Care::Failed { tries: kept.failed_tries },
+            _ => Care::Fine,
+        };
+        let goes = kept.letting_go.clone().filter(|_| said == MachineState::Configured);
+        let draining_for = kept.draining_for.clone().filter(|_| goes.is_some());
         self.providers[id.0 as usize].machines += 1;
-        let slot = self.table.insert(Row {
-            machine: blank.into(),
+        let machine = Arc::new(told);
+        let row = Row {
+            machine: machine.clone(),
             provider: id,
-            content,
-            listing: generation,
             told: said,
             since,
             touched: i64::MIN,
             missed: false,
-            care: match said {
-                // Quarantine outlives a restart: nothing was learned about the machine by starting.
-                MachineState::Failed if kept.failed_tries == u32::MAX => Care::Quarantined,
-                MachineState::Failed => Care::Failed { tries: kept.failed_tries },
-                _ => Care::Fine,
-            },
+            care,
             refusals: 0,
             flight: None,
             memo: memo.map(Box::new),
             shown: false,
-        });
+        };
+        let slot = self.table.insert(row, content, self.providers[id.0 as usize].generation);
         self.begin_count(slot);
         self.set_watch(slot, now);
-        let goes = kept.letting_go.filter(|_| said == MachineState::Configured);
         match goes {
-            None => self.put(slot, told, said, now, step),
-            Some(goes) => self.resume_drain(slot, told, &goes, kept.draining_for, now, step),
+            None => self.met(slot, &machine, step),
+            Some(goes) => {
+                self.resume_drain(slot, Machine::clone(&machine), &goes, draining_for, now, step);
+            }
         }
+        Some(slot)
     }
 
     /// What is remembered of machines that nobody lists is worth nothing once all providers were heard.

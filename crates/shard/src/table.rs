@@ -67,10 +67,6 @@ impl Care {
 pub(crate) struct Row {
     pub(crate) machine: Arc<Machine>,
     pub(crate) provider: ProviderId,
-    /// The hash of the provider's last word; 0 if the next one must be read whatever it is.
-    pub(crate) content: u64,
-    /// The listing that last named it.
-    pub(crate) listing: u32,
     /// What the provider last said its state was.
     pub(crate) told: MachineState,
     /// When it entered the state we see it in.
@@ -89,20 +85,42 @@ pub(crate) struct Row {
     pub(crate) shown: bool,
 }
 
+/// What was heard of a machine, as far as it can be compared without reading it. These lie apart from the rows: a
+/// listing in which nothing changed touches them and nothing else, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    /// The digest of the bytes of its provider's last word, by which it is known again at once. 0 if there is none, and
+    /// whenever we have written the row ourselves since: what the provider says must then be looked at again.
+    pub(crate) digest: u128,
+    /// The hash of what that word says, however it is written; 0 if the next one must be read whatever it is.
+    pub(crate) content: u64,
+    /// The listing that last named it.
+    pub(crate) listing: u32,
+    /// The hash of its id, so that a table that grows need not look for the ids.
+    hash: u32,
+}
+
 /// All machines.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Option<Row>>,
+    /// One for each place in `rows`.
+    heard: Vec<Heard>,
     free: Vec<u32>,
     by_id: HashTable<u32>,
     hasher: foldhash::fast::FixedState,
     len: usize,
 }
 
+/// Spreads a short hash over the bits the table of ids looks at, which are the lowest and the highest.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 impl Table {
-    fn hash(&self, id: &str) -> u64 {
+    fn hash(&self, id: &str) -> u32 {
         use std::hash::BuildHasher as _;
-        self.hasher.hash_one(id)
+        self.hasher.hash_one(id) as u32
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -110,10 +128,44 @@ impl Table {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Slot> {
-        let found = self.by_id.find(self.hash(id), |slot| {
+        let found = self.by_id.find(spread(self.hash(id)), |slot| {
             self.rows[*slot as usize].as_ref().is_some_and(|row| *row.machine.id == *id)
         });
         found.map(|slot| Slot(*slot))
+    }
+
+    /// The machine whose last word had this digest, if there is one: at `guess`, or by its id.
+    ///
+    /// A digest is over a whole record, its id included, so whoever has it is that machine and has not changed; no
+    /// row and no id need be read to know it. Listings mostly repeat their order, so that the guess is mostly right.
+    pub(crate) fn recognise<'r>(
+        &self,
+        guess: u32,
+        digest: u128,
+        id: impl FnOnce() -> &'r str,
+    ) -> Option<Slot> {
+        if self.heard.get(guess as usize).is_some_and(|heard| heard.digest == digest) {
+            return Some(Slot(guess));
+        }
+        let same = |slot: &u32| self.heard[*slot as usize].digest == digest;
+        self.by_id.find(spread(self.hash(id())), same).map(|slot| Slot(*slot))
+    }
+
+    /// What was heard of a machine that must be there.
+    pub(crate) fn heard(&mut self, slot: Slot) -> &mut Heard {
+        &mut self.heard[slot.0 as usize]
+    }
+
+    /// Whatever its provider says of a machine next must be read.
+    pub(crate) fn unhear(&mut self, slot: Slot) {
+        let heard = self.heard(slot);
+        (heard.digest, heard.content) = (0, 0);
+    }
+
+    /// Machines that a listing did not name, whoever's they are.
+    pub(crate) fn unnamed_in(&self, listing: u32) -> impl Iterator<Item = (Slot, &Row)> {
+        let unnamed = self.heard.iter().enumerate().filter(move |(_, heard)| heard.listing != listing);
+        unnamed.filter_map(|(slot, _)| self.rows[slot].as_ref().map(|row| (Slot(slot as u32), row)))
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Row> {
@@ -134,31 +186,33 @@ impl Table {
         self.get_mut(slot).expect("the slot is in use")
     }
 
-    pub(crate) fn insert(&mut self, row: Row) -> Slot {
+    /// Takes in a machine that a listing names, with the hash of what it says.
+    pub(crate) fn insert(&mut self, row: Row, content: u64, listing: u32) -> Slot {
         let hash = self.hash(&row.machine.id);
+        let heard = Heard { digest: 0, content, listing, hash };
         let slot = self.free.pop().unwrap_or(self.rows.len() as u32);
         if slot as usize == self.rows.len() {
             self.rows.push(Some(row));
+            self.heard.push(heard);
         } else {
             self.rows[slot as usize] = Some(row);
+            self.heard[slot as usize] = heard;
         }
         self.len += 1;
-        let (rows, hasher) = (&self.rows, &self.hasher);
-        self.by_id.insert_unique(hash, slot, |slot| {
-            use std::hash::BuildHasher as _;
-            rows[*slot as usize].as_ref().map_or(0, |row| hasher.hash_one(&*row.machine.id))
-        });
+        let heard = &self.heard;
+        self.by_id.insert_unique(spread(hash), slot, |slot| spread(heard[*slot as usize].hash));
         Slot(slot)
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Row> {
-        let hash = self.hash(&self.rows.get(slot.0 as usize)?.as_ref()?.machine.id);
-        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot.0) {
+        let row = self.rows.get_mut(slot.0 as usize)?.take()?;
+        let heard = std::mem::take(&mut self.heard[slot.0 as usize]);
+        if let Ok(entry) = self.by_id.find_entry(spread(heard.hash), |other| *other == slot.0) {
             entry.remove();
         }
         self.len -= 1;
         self.free.push(slot.0);
-        self.rows[slot.0 as usize].take()
+        Some(row)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Row)> {
@@ -179,8 +233,6 @@ mod tests {
         Row {
             machine: Arc::new(Machine::new(id, MachineState::Speculative)),
             provider: ProviderId(0),
-            content: 1,
-            listing: 0,
             told: MachineState::Speculative,
             since: 0,
             touched: 0,
@@ -196,12 +248,32 @@ mod tests {
     #[test]
     fn slots_are_found_by_id_and_used_again() {
         let mut table = Table::default();
-        let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")))).collect();
+        let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")), 1, 0)).collect();
         assert_eq!((table.len(), table.find("m-417")), (1000, Some(slots[417])));
         assert_eq!(&*table.remove(slots[417]).unwrap().machine.id, "m-417");
         assert_eq!((table.len(), table.find("m-417"), table.get(slots[417]).is_none()), (999, None, true));
-        assert_eq!(table.insert(row("other")), slots[417], "the slot is used again");
+        assert_eq!(table.insert(row("other"), 1, 0), slots[417], "the slot is used again");
         assert_eq!((table.find("other"), table.iter().count()), (Some(slots[417]), 1000));
         assert!((0..1000).filter(|n| *n != 417).all(|n| table.find(&format!("m-{n}")) == Some(slots[n])));
+    }
+    #[test]
+    fn a_record_is_known_again_by_its_digest_alone() {
+        let mut table = Table::default();
+        let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")), 1, 0)).collect();
+        for (n, slot) in slots.iter().enumerate() {
+            table.heard(*slot).digest = 1000 + n as u128;
+        }
+        let never = || -> &str { panic!("the guess was right") };
+        assert_eq!(table.recognise(slots[7].0, 1007, never), Some(slots[7]));
+        assert_eq!(table.recognise(u32::MAX, 1007, || "m-7"), Some(slots[7]));
+        assert_eq!(table.recognise(slots[7].0, 1008, || "m-8"), Some(slots[8]));
+        // Another machine's digest is no proof, and neither is a digest of before.
+        assert_eq!(table.recognise(0, 1008, || "m-9"), None);
+        table.unhear(slots[8]);
+        assert_eq!((table.recognise(slots[8].0, 1008, || "m-8"), table.find("m-8")), (None, Some(slots[8])));
+        table.heard(slots[3]).listing = 5;
+        assert_eq!(table.unnamed_in(5).count(), 999);
+        table.remove(slots[9]);
+        assert_eq!((table.recognise(slots[9].0, 1009, || "m-9"), table.unnamed_in(5).count()), (None, 998));
     }
 }

@@ -27,6 +27,10 @@ pub struct Tally {
     pub bad_stamps: u64,
     /// Records of machines outside the domains of this shard.
     pub foreign_records: u64,
+    /// Records that were read although their digest said that nothing changed.
+    pub read_again: u64,
+    /// Those of them that did not say what we held.
+    pub read_otherwise: u64,
     /// Machines of one id listed by two providers.
     pub claimed_twice: u64,
     /// Bound machines that were lost without our order, by what became of them.

@@ -121,6 +121,8 @@ pub struct CycleRecord {
     pub cycle: u64,
     /// The life it ran in.
     pub epoch: i64,
+    /// The edition of the rules it was decided under.
+    pub edition: u32,
     /// When it ran.
     pub now_unix_nanos: i64,
     /// Why it ran.

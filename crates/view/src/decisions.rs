@@ -31,17 +31,26 @@ pub(crate) struct At {
     pub(crate) cycle: u64,
     pub(crate) epoch: i64,
     pub(crate) unix_nanos: i64,
+    /// The edition it was decided under, if it is not ours.
+    pub(crate) other_edition: Option<u32>,
 }
 
 impl From<&CycleRecord> for At {
     fn from(record: &CycleRecord) -> Self {
-        Self { cycle: record.cycle, epoch: record.epoch, unix_nanos: record.now_unix_nanos }
+        // A cycle of this life.
+        let other_edition = None;
+        Self { cycle: record.cycle, epoch: record.epoch, unix_nanos: record.now_unix_nanos, other_edition }
     }
 }
 
 impl From<&Recorded> for At {
     fn from(record: &Recorded) -> Self {
-        Self { cycle: record.cycle, epoch: record.epoch, unix_nanos: record.now_unix_nanos }
+        Self {
+            cycle: record.cycle,
+            epoch: record.epoch,
+            unix_nanos: record.now_unix_nanos,
+            other_edition: record.other_edition(),
+        }
     }
 }
 
@@ -65,6 +74,7 @@ pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
         grace_secs: decided.grace_secs.unwrap_or_default(),
         fate: fate(decided.fate).into(),
         why: decided.why.as_ref().map(why),
+        recorded_edition: at.other_edition,
         ..v1::Decision::default()
     }
 }

@@ -77,7 +77,7 @@ impl<S: Shards> View<S> {
         let rehearsed = decision.clone();
         let fates = self.shards.inspect(move |shard, now| shard.rehearse(&rehearsed, now)).await?;
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
-        let at = At { cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
+        let at = At { cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos, other_edition: None };
         let all: Vec<Decided> = decided(&decision, &fates);
         let wanted = |one: &Decided| {
             let gets = one.need.as_ref().map(|need| &*need.key.cluster);

@@ -81,6 +81,7 @@ pub(crate) fn as_of(shard: &Shard, now_unix_nanos: i64, simulated: bool) -> v1::
         now_unix_nanos,
         from_record: false,
         simulated,
+        recorded_edition: None,
     }
 }
 
@@ -138,6 +139,7 @@ fn read_back(
     as_of.epoch = state.record.epoch;
     as_of.cycle_unix_nanos = state.record.now_unix_nanos;
     as_of.from_record = true;
+    as_of.recorded_edition = state.other_edition();
     Ok(Snapshot {
         as_of,
         fleet: state.fleet,

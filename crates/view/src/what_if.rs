@@ -136,7 +136,8 @@ impl<S: Shards> View<S> {
             let edited = after.edit(&request.edits, &knowns)?;
             let (before, after) = (Side::settle(before, cycles, first), Side::settle(after, cycles, first));
             let told = |(cycle, one): &(u64, Decided), world: &World| {
-                let at = At { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos };
+                let at =
+                    At { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos, other_edition: None };
                 let mut told = message(at, one);
                 if let Some(machine) = world.machines.get(&one.machine) {
                     told.instance_type = machine.instance_type.to_string();

@@ -65,7 +65,13 @@ fn story(answer: &DecisionExplanation) -> Story {
         "when",
         format!("{} ({ago} ago){}", clock_time(decision.unix_nanos, now), ran(answer.reasons.as_ref())),
     );
-    story.say("rule", sentence::why(&decision));
+    let rule = match (decision.recorded_edition, &decision.why) {
+        (Some(edition), None) => {
+            format!("not kept; it was a rule of edition {edition}, which this shard no longer has")
+        }
+        _ => sentence::why(&decision),
+    };
+    story.say("rule", rule);
     if let Some(next) = decision.why.as_ref().and_then(|why| why.runner_up.as_ref()) {
         story.say("next best", sentence::runner_up(next));
     }
@@ -100,7 +106,18 @@ fn story(answer: &DecisionExplanation) -> Story {
     } else {
         "kept from when it was decided"
     };
-    story.say("record", format!("cycle {}, {how}", decision.cycle));
+    let rules = decision.recorded_edition.map_or_else(String::new, |edition| {
+        let now = answer.edition.unwrap_or_default();
+        format!("; decided under edition {edition} of the rules, this shard decides under edition {now}")
+    });
+    story.say("record", format!("cycle {}, {how}{rules}", decision.cycle));
+    if decision.recorded_edition.is_some() {
+        let today = match &answer.today {
+            Some(today) => format!("{}: {}", sentence::action(today), sentence::why(today)),
+            None => "nothing about this machine, from what was known then".into(),
+        };
+        story.say("today", today);
+    }
     story
 }
 

@@ -76,7 +76,13 @@ fn story(answer: &MachineExplanation) -> Story {
     }
     story.say(
         "record",
-        format!("cycle {}; bigfleet explain machine {} --at {}", as_of.cycle, machine.id, as_of.cycle),
+        format!(
+            "cycle {}{}; bigfleet explain machine {} --at {}",
+            as_of.cycle,
+            sentence::other_rules(&as_of),
+            machine.id,
+            as_of.cycle
+        ),
     );
     story
 }

@@ -116,7 +116,7 @@ fn story(answer: &NeedExplanation) -> Story {
     for decision in answer.decisions.iter().take(3) {
         story.say("decisions", sentence::decision(decision, now));
     }
-    let source = if as_of.from_record { ", from the record" } else { "" };
+    let source = sentence::from_record(&as_of);
     story.say(
         "record",
         format!("cycle {}{source}; bigfleet explain need {} --at {}", as_of.cycle, key.id, as_of.cycle),

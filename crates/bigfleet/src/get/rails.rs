@@ -50,8 +50,11 @@ fn story(rails: &Rails) -> Story {
     let as_of = rails.as_of.clone().unwrap_or_default();
     let now = seen_at(&as_of);
     let withheld: u64 = rails.withheld.iter().map(|cell| u64::from(cell.actions)).sum();
-    let then =
-        format!("cycle {}, at {}", as_of.cycle, clock_time(as_of.cycle_unix_nanos, as_of.now_unix_nanos));
+    let time = clock_time(as_of.cycle_unix_nanos, as_of.now_unix_nanos);
+    let rules = as_of.recorded_edition.map_or_else(String::new, |edition| {
+        format!(", decided under edition {edition} of the rules, which is not this shard's")
+    });
+    let then = format!("cycle {}, at {time}{rules}", as_of.cycle);
     let (heading, tone) = match (as_of.from_record, withheld) {
         (false, 0) => ("The rails withhold nothing now.".to_owned(), Tone::Good),
         (false, actions) => {

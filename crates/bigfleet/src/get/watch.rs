@@ -208,14 +208,14 @@ struct Removed<'a> {
 
 impl Aside {
     fn text(&self, noun: &str) -> String {
-        let AsOf { cycle, cycle_unix_nanos, now_unix_nanos, from_record, simulated, .. } = self.as_of;
+        let AsOf { cycle, cycle_unix_nanos, now_unix_nanos, simulated, .. } = self.as_of;
         let mut text = count(self.printed, noun);
         if self.printed == 0 {
             text = format!("no {noun}s");
         }
         if cycle > 0 {
             let time = clock_time(cycle_unix_nanos, now_unix_nanos);
-            let record = if from_record { ", from the record" } else { "" };
+            let record = crate::sentence::from_record(&self.as_of);
             let _ = write!(text, ", cycle {cycle} at {time}{record}");
         }
         if simulated {

@@ -46,6 +46,7 @@ pub(crate) fn as_of() -> AsOf {
         now_unix_nanos: NOW,
         from_record: false,
         simulated: true,
+        recorded_edition: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The wrapper that lies.
 
 use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
-use bigfleet_proto::v1alpha1::{CreateRequest, ListFilter, MachineList, MachineRef, TransitionAck};
-use bigfleet_provider_kit::{Asked, Meddled, Meddler, OperationKind};
+use bigfleet_proto::v1alpha1::{CreateRequest, ListFilter, MachineRef, TransitionAck};
+use bigfleet_provider_kit::{Asked, Meddled, Meddler, OperationKind, Selection};
 use tonic::{Code, Request, Status};
 
 use crate::cloud::World;
@@ -26,7 +26,7 @@ impl Meddler for Liar {
         honest
     }
 
-    async fn listed(&self, _: &ListFilter, mut honest: MachineList) -> Result<MachineList, Status> {
+    async fn listed(&self, _: &ListFilter, mut honest: Selection) -> Result<Selection, Status> {
         honest.machines.truncate(honest.machines.len() / 2);
         Ok(honest)
     }

@@ -97,6 +97,7 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
     let (cycle, now) = (record.cycle, record.now_unix_nanos);
     let row = record.around.as_ref().map(|around| around::write(&mut piece, around, cycle, now));
     piece.push(&row);
+    piece.push(&record.edition);
     piece.finish(RECORD_VERSION)
 }
 
@@ -107,11 +108,13 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
     let inputs = (0..head.inputs).map(|_| read_input(&mut piece)).collect::<Result<Vec<_>, _>>()?;
     let decided = (0..head.decided).map(|_| read_decided(&mut piece)).collect::<Result<Vec<_>, _>>()?;
     let around = read_around(&mut piece, &head)?;
+    let edition = read_edition(&mut piece)?;
     piece.finish()?;
     let (full, inputs) = if head.is_full { (Some(inputs), Vec::new()) } else { (None, inputs) };
     Ok(Recorded {
         cycle: head.cycle,
         epoch: head.epoch,
+        edition,
         now_unix_nanos: head.now,
         reasons: reasons_of(head.reasons)?,
         full,
@@ -132,6 +135,17 @@ fn read_around(piece: &mut Unpacker<'_>, head: &CycleRow) -> Result<Option<Aroun
     }
     let row: Option<AroundRow> = piece.take("surroundings")?;
     row.map(|row| around::read(piece, row, head.cycle, head.now)).transpose()
+}
+
+/// Records that name no edition are of the first: there was no other when they were written.
+fn read_edition(piece: &mut Unpacker<'_>) -> Result<u32, CodecError> {
+    if piece.version < 3 {
+        return Ok(1);
+    }
+    match piece.take("an edition")? {
+        0 => Err(CodecError::value("edition", "0 is none")),
+        edition => Ok(edition),
+    }
 }
 
 fn input_row<'a>(piece: &mut Packer<'a>, input: &'a Input) -> InputRow<'a> {

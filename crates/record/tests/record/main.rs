@@ -2,6 +2,8 @@
 
 mod codec;
 mod damage;
+mod editions;
+mod first_edition;
 mod kill;
 mod power;
 mod random;

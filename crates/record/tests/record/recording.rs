@@ -180,6 +180,7 @@ impl Recording {
             around,
             cycle: self.cycle,
             epoch: self.epoch,
+            edition: bigfleet_engine::EDITION,
             now_unix_nanos,
             reasons: Reasons { tick: self.cycle.is_multiple_of(2), supply: true, ..Reasons::default() },
             full: is_full.then(|| Arc::new(self.whole())),
@@ -206,8 +207,8 @@ fn by_cluster(needs: &[Need]) -> BTreeMap<String, Vec<Need>> {
 pub(crate) fn assert_same(read: &Recorded, written: &CycleRecord) {
     let written = Recorded::from(written);
     assert_eq!(
-        (read.cycle, read.epoch, read.now_unix_nanos),
-        (written.cycle, written.epoch, written.now_unix_nanos)
+        (read.cycle, read.epoch, read.edition, read.now_unix_nanos),
+        (written.cycle, written.epoch, written.edition, written.now_unix_nanos)
     );
     assert_eq!((read.reasons, read.short_needs), (written.reasons, written.short_needs));
     assert_eq!(read.usd_per_hour.to_bits(), written.usd_per_hour.to_bits());

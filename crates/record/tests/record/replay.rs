@@ -17,7 +17,7 @@ const LIMITS: Limits =
     Limits { max_bytes: 1 << 30, max_age_nanos: i64::MAX, segment_bytes: 20_000, full_every: 9 };
 
 /// A fleet to which things happen for so many cycles, with restarts in between, on a tape.
-fn recorded(seed: u64, size: Size, cycles: u64, folder: &std::path::Path) -> Vec<CycleRecord> {
+pub(crate) fn recorded(seed: u64, size: Size, cycles: u64, folder: &std::path::Path) -> Vec<CycleRecord> {
     let mut recording = Recording::begin(seed, size);
     let mut tape = Writer::open(folder, LIMITS).unwrap().0;
     let mut written = Vec::new();
@@ -215,6 +215,7 @@ fn a_tape_of_before_there_were_surroundings_is_read() {
     let report = replay(reader.records());
     assert!(report.first_difference.is_none() && report.lost.is_empty(), "{report:?}");
     assert_eq!((report.cycles, report.unanchored), (12, 0));
+    assert!(reader.records().all(|record| record.unwrap().edition == 1), "there was no other edition then");
     let state = reader.state_at(&reader.at_cycle(7).unwrap()).unwrap();
     assert_eq!((state.record.cycle, state.record.around.is_none(), state.around), (7, true, None));
     assert!(!state.machines.is_empty());

@@ -16,6 +16,7 @@ fn record(cycle: u64, around: Option<Around>, is_full: bool) -> CycleRecord {
     CycleRecord {
         cycle,
         epoch: 1,
+        edition: bigfleet_engine::EDITION,
         now_unix_nanos: START + cycle.cast_signed() * SECOND,
         reasons: Reasons { demand: true, ..Reasons::default() },
         full: is_full.then(Default::default),

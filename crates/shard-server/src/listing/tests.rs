@@ -55,6 +55,10 @@ fn machine() -> impl Strategy<Value = Machine> {
     )
 }
 
+fn key() -> DigestKey {
+    DigestKey([7; SECRET_BYTES])
+}
+
 type Seen = (String, u64, Result<Told, BadRecord>);
 
 fn seen(listing: &Listing, part: usize) -> Vec<Seen> {
@@ -69,7 +73,7 @@ fn seen(listing: &Listing, part: usize) -> Vec<Seen> {
 }
 
 fn split(list: &MachineList) -> Listing {
-    Listing::split(&list.encode_to_vec().into()).unwrap()
+    Listing::split(&list.encode_to_vec().into(), &key(), Care::Digest).unwrap()
 }
 
 /// The same records with every map written backwards, which no encoder of ours does and others may.
@@ -102,12 +106,13 @@ fn backwards(machine: &Machine) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn the_splitter_agrees_with_the_decoder(machines in vec(machine(), 0..20), revision in vec(any::<u8>(), 0..9), part in 1..9_usize) {
+    fn the_splitter_agrees_with_the_decoder(machines in vec(machine(), 0..20), revision in vec(any::<u8>(), 0..9), part in 1..9_usize, scans: bool) {
+        let care = if scans { Care::Scan } else { Care::Digest };
         // Decoded once: minus zero does not travel.
         let sent = MachineList { machines, revision }.encode_to_vec();
         let list = MachineList::decode(&sent[..]).unwrap();
-        let listing = Listing::split(&sent.into()).unwrap();
-        prop_assert_eq!(&*listing.revision, &list.revision[..]);
+        let listing = Listing::split(&sent.into(), &key(), care).unwrap();
+        prop_assert_eq!(listing.tail.as_deref().unwrap_or_default(), &list.revision[..]);
         prop_assert_eq!(listing.len(), list.machines.len());
         for ((id, _, read), machine) in seen(&listing, part).iter().zip(&list.machines) {
             prop_assert_eq!(id, &machine.id);
@@ -142,7 +147,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_and_never_panics(bytes in vec(any::<u8>(), 0..200)) {
-        if let Ok(listing) = Listing::split(&bytes.into()) {
+        if let Ok(listing) = Listing::split(&bytes.into(), &key(), Care::Scan) {
             seen(&listing, 3);
         }
     }
@@ -153,7 +158,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         let decodes = MachineList::decode(&bytes[..]).is_ok();
-        match Listing::split(&bytes.into()) {
+        match Listing::split(&bytes.into(), &key(), Care::Scan) {
             Ok(listing) => drop(seen(&listing, 2)),
             Err(_) => prop_assert!(!decodes, "refused what the decoder takes"),
         }
@@ -166,7 +171,36 @@ fn a_malformed_record_is_refused_alone() {
         MachineList { machines: vec![Machine { id: "a".into(), ..Machine::default() }], revision: vec![] }
             .encode_to_vec();
     bytes.extend([0x0A, 2, 0x0A, 9]);
-    let seen = seen(&Listing::split(&bytes.into()).unwrap(), 9);
+    let seen = seen(&Listing::split(&bytes.into(), &key(), Care::Scan).unwrap(), 9);
     assert_eq!(seen.len(), 2);
     assert_eq!((seen[1].0.as_str(), seen[1].2.as_ref().unwrap_err().code), ("", "malformed"));
+}
+
+#[test]
+fn a_record_has_the_digest_of_its_bytes_under_the_key() {
+    let machine = |id: &str| Machine { id: id.into(), ..Machine::default() };
+    let list = MachineList { machines: ["a", "b", "a"].map(machine).to_vec(), revision: vec![] };
+    let digests = |key: &DigestKey, care| {
+        let listing = Listing::split(&list.encode_to_vec().into(), key, care).unwrap();
+        let mut digests = Vec::new();
+        listing.part(0..3).each(&mut |report| digests.push(report.digest()));
+        assert_eq!(listing.asked(), 0, "nobody looked into a record");
+        digests
+    };
+    let ours = digests(&key(), Care::Digest);
+    assert!(ours[0] == ours[2] && ours[0] != ours[1] && ours[0] != 0, "{ours:x?}");
+    assert_eq!(digests(&key(), Care::Scan), ours);
+    let random = DigestKey::random();
+    assert!(digests(&random, Care::Digest)[0] != ours[0] && random.0 != DigestKey::random().0);
+}
+
+#[test]
+fn records_are_scanned_ahead_where_that_is_wanted() {
+    let listing = split(&MachineList { machines: vec![Machine::default(); 4], revision: vec![] });
+    listing.part(0..4).each(&mut |report| assert!(report.digest() > 0));
+    listing.part(0..2).each(&mut |report| assert_eq!((report.id(), report.content() > 0), ("", true)));
+    assert_eq!(listing.asked(), 2);
+    assert_eq!((Care::Digest.after(2, 4), Care::Digest.after(0, 4)), (Care::Scan, Care::Digest));
+    assert_eq!((Care::Scan.after(2, 32), Care::Scan.after(1, 32)), (Care::Scan, Care::Digest));
+    assert_eq!((Care::Scan.after(0, 0), Care::Digest.after(0, 0)), (Care::Scan, Care::Digest));
 }

@@ -192,6 +192,8 @@ impl Snapshot {
                 tally.carried_on,
             ),
             ("bad_stamps", "Stamps on machines that could not be read", tally.bad_stamps),
+            ("records_read_again", "Records read although unchanged, as a check", tally.read_again),
+            ("records_read_otherwise", "Those of them that were not as we held them", tally.read_otherwise),
             ("foreign_records", "Records of machines outside our domains", tally.foreign_records),
             ("claimed_twice", "Machines of one id listed by two providers", tally.claimed_twice),
             ("unsolicited_moves", "Moves nobody ordered", tally.unsolicited),

@@ -38,8 +38,24 @@ fn bounded(mut text: String) -> String {
 }
 
 /// A status our own side made up because the connection broke carries the reason; one that was sent has none.
-fn is_of_the_connection(status: &Status) -> bool {
+pub(super) fn is_of_the_connection(status: &Status) -> bool {
     status.source().is_some()
+}
+
+/// Whether a call failed because its answer is larger than one of the two sides takes.
+///
+/// Our own side and servers like ours say OUT_OF_RANGE, which List has no other use for. Most others say
+/// RESOURCE_EXHAUSTED, which also means "too many calls", so that their words must be looked at: those of gRPC for Go,
+/// C++ and whatever is built on it, Java, and .NET.
+pub(super) fn is_too_large(status: &Status) -> bool {
+    const WORDS: [&str; 3] =
+        ["larger than max", "exceeds maximum size", "exceeds the maximum configured message size"];
+    let text = status.message();
+    match status.code() {
+        Code::OutOfRange => true,
+        Code::ResourceExhausted => WORDS.iter().any(|words| text.contains(words)),
+        _ => false,
+    }
 }
 
 fn caused_by<E: Error + 'static>(status: &Status) -> bool {
@@ -82,6 +98,26 @@ mod tests {
         assert_eq!(meaning(&timeout).kind, CallErrorKind::TimedOut);
         let broken = Status::from_error(Box::new(std::io::Error::other("connection reset")));
         assert_eq!(meaning(&broken).kind, CallErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_told_from_too_many_calls() {
+        for (code, text, expected) in [
+            (
+                Code::OutOfRange,
+                "Error, decoded message length too large: found 9 bytes, the limit is: 5 bytes",
+                true,
+            ),
+            (Code::ResourceExhausted, "grpc: received message larger than max (9 vs. 5)", true),
+            (Code::ResourceExhausted, "grpc: trying to send message larger than max (9 vs. 5)", true),
+            (Code::ResourceExhausted, "Received message larger than max (9 vs. 5)", true),
+            (Code::ResourceExhausted, "gRPC message exceeds maximum size 5: 9", true),
+            (Code::ResourceExhausted, "Received message exceeds the maximum configured message size.", true),
+            (Code::ResourceExhausted, "too many calls; come back in 2s", false),
+            (Code::Internal, "message larger than max", false),
+        ] {
+            assert_eq!(is_too_large(&Status::new(code, text)), expected, "{text}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
     MachineRef, MachineState, Resources, TransitionAck,
 };
+use bigfleet_provider_kit::{Lister, Selection};
 use bigfleet_shard::SECOND;
 use bigfleet_shard_server::{ProviderAddress, Running, Settings, StartError};
 use tonic::{Request, Response, Status};
@@ -86,6 +87,13 @@ impl CapacityProvider for Refusing {
     }
 }
 
+/// It does not stream: the shard falls back to the call above.
+impl Lister for Refusing {
+    async fn select(&self, _: &ListFilter) -> Result<Selection, Status> {
+        Err(Status::unimplemented("no streams here"))
+    }
+}
+
 /// What the shard made of a Configure that was refused with this code.
 async fn refused_with(code: tonic::Code) -> Running {
     let cloud = cloud("unused", 1).await;
@@ -149,11 +157,15 @@ async fn a_provider_that_never_answers_times_out_and_another_is_served() {
     let deaf_url = format!("http://{}", deaf.local_addr().unwrap());
     let providers = vec![listed_often("sim", provider.url()), listed_often("deaf", deaf_url)];
     let running = start(Settings::local(config, providers)).await;
-    let timed_out =
-        "bigfleet_shard_provider_calls_total{provider=\"deaf\",method=\"List\",code=\"DEADLINE_EXCEEDED\"}";
-    until("a time-out", || async { series(&scrape(&running).await, timed_out).is_some() }).await;
-    let listed = "bigfleet_shard_provider_calls_total{provider=\"sim\",method=\"List\",code=\"OK\"}";
-    assert!(series(&scrape(&running).await, listed).is_some_and(|count| count >= 1.0));
+    let calls = |provider: &str, code: &str| {
+        let method = "MachineStream.List";
+        format!(
+            "bigfleet_shard_provider_calls_total{{provider=\"{provider}\",method=\"{method}\",code=\"{code}\"}}"
+        )
+    };
+    let timed_out = calls("deaf", "DEADLINE_EXCEEDED");
+    until("a time-out", || async { series(&scrape(&running).await, &timed_out).is_some() }).await;
+    assert!(series(&scrape(&running).await, &calls("sim", "OK")).is_some_and(|count| count >= 1.0));
     running.stop().await.unwrap();
     provider.stop().await;
 }

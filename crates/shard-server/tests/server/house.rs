@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
 use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
-use bigfleet_provider_kit::{Handle, ServeError, Server, Settings as Serving, Store};
+use bigfleet_provider_kit::{Handle, Lister, ServeError, Server, Settings as Serving, Store};
 use bigfleet_provider_sim::{Config as Cloud, Sim};
 use bigfleet_shard::{Config, ProviderConfig, SECOND};
 use bigfleet_shard_server::{ProviderAddress, Running, Settings};
@@ -48,7 +48,11 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    pub(crate) async fn serve(service: impl CapacityProvider, handle: Handle, address: SocketAddr) -> Self {
+    pub(crate) async fn serve(
+        service: impl CapacityProvider + Lister,
+        handle: Handle,
+        address: SocketAddr,
+    ) -> Self {
         let settings = Serving { stop_grace: Duration::from_millis(200), ..Serving::plain(address) };
         let server = Server::bind(service, handle, settings).await.unwrap();
         let address = server.grpc_addr();

@@ -2,6 +2,7 @@
 
 mod calls;
 mod house;
+mod listing;
 mod metrics;
 mod operator;
 mod reading;

@@ -122,7 +122,7 @@ impl Chaos {
             (Effect::List { .. }, _) => {
                 let machines = (0..self.draw.below(40)).map(|_| self.draw.machine()).collect();
                 let revision: Arc<[u8]> = if self.draw.one_in(2) { [7].into() } else { [].into() };
-                let end = (!self.draw.one_in(4)).then_some(ListEnd { revision });
+                let end = (!self.draw.one_in(4)).then_some(ListEnd { revision, is_pieced: false });
                 Event::Listed { call, records: Box::new(Records::of(machines)), end }
             }
             (Effect::Call { request, .. }, _) => {

@@ -32,22 +32,32 @@ pub(crate) struct Cloud {
     /// What a listing leaves out.
     pub(crate) hidden: Vec<String>,
     pub(crate) has_revisions: bool,
+    /// Another number writes the same machines in other bytes.
+    pub(crate) writing: u64,
+    /// Its listings are put together from several answers.
+    pub(crate) is_pieced: bool,
     pub(crate) takes_no_deletes: bool,
 }
 
-pub(crate) struct Records(Vec<Machine>);
+/// Records, and how their maps are written.
+pub(crate) struct Records(Vec<Machine>, u64);
 
 impl Records {
     pub(crate) fn of(machines: Vec<Machine>) -> Self {
-        Self(machines)
+        Self(machines, 0)
     }
 }
 
-struct Record<'a>(&'a Machine);
+struct Record<'a>(&'a Machine, u64);
 
 impl Report for Record<'_> {
     fn id(&self) -> &str {
         &self.0.id
+    }
+    fn digest(&self) -> u128 {
+        // What it says, in the order in which it is written; ids are part of it.
+        let order = u128::from(self.1) << 64;
+        order | u128::from(foldhash::fast::FixedState::default().hash_one(format!("{:?}", self.0)))
     }
     fn content(&self) -> u64 {
         foldhash::fast::FixedState::default().hash_one(format!("{:?}", self.0))
@@ -64,7 +74,7 @@ impl Report for Record<'_> {
 
 impl Reports for Records {
     fn each(&self, take: &mut dyn FnMut(&dyn Report)) {
-        self.0.iter().for_each(|machine| take(&Record(machine)));
+        self.0.iter().for_each(|machine| take(&Record(machine, self.1)));
     }
 }
 
@@ -259,8 +269,12 @@ impl World {
                 } else {
                     let shown = cloud.machines.values().filter(|m| !cloud.hidden.contains(&m.id.to_string()));
                     let revision: Arc<[u8]> = if cloud.has_revisions { [1].into() } else { [].into() };
-                    let records = Box::new(Records(shown.cloned().collect()));
-                    Event::Listed { call, records, end: Some(ListEnd { revision }) }
+                    let records = Box::new(Records(shown.cloned().collect(), cloud.writing));
+                    Event::Listed {
+                        call,
+                        records,
+                        end: Some(ListEnd { revision, is_pieced: cloud.is_pieced }),
+                    }
                 };
                 self.event(event);
             }

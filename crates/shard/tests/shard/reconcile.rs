@@ -227,3 +227,69 @@ fn an_answer_nobody_waits_for_changes_nothing() {
     assert_eq!((world.state("m-000"), world.shard.tally().late_answers), (Idle, 1));
     assert_eq!(world.begun(ActionKind::Bootstrap), 0);
 }
+
+#[test]
+fn what_a_pieced_listing_does_not_name_is_asked_about_before_it_is_lost() {
+    let fleet = (0..20).map(|n| bound(&format!("m-{n:02}"), "shop", 7)).collect();
+    let mut world = World::new(fleet);
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 20)]);
+    world.pass(SECOND);
+    world.clouds[0].is_pieced = true;
+    // Two move between the pieces; one is gone for good.
+    world.clouds[0].hidden = vec!["m-03".into(), "m-04".into()];
+    world.clouds[0].machines.remove("m-05");
+    world.pass(15 * SECOND);
+    assert!(world.shard.machine("m-03").is_some() && world.shard.machine("m-04").is_some());
+    assert!(world.shard.machine("m-05").is_none(), "its provider said that it is unknown");
+    assert_eq!(world.shard.tally().lost["gone"], 1);
+    let asked = |id: &str| world.calls.iter().filter(|(_, request)| request.machine() == id).count();
+    assert!(asked("m-03") >= 1 && asked("m-04") >= 1 && asked("m-05") == 1);
+    assert_eq!(asked("m-06"), 0, "whoever was named is not asked about");
+    // A listing of one instant is believed as it stands.
+    world.clouds[0].is_pieced = false;
+    world.pass(15 * SECOND);
+    assert!(world.shard.machine("m-03").is_none() && world.shard.machine("m-04").is_none());
+}
+
+#[test]
+fn a_pieced_listing_that_lost_most_is_held_all_the_same() {
+    let mut world = World::new((0..40).map(|n| bound(&format!("m-{n:02}"), "shop", 7)).collect());
+    world.pass(SECOND);
+    world.clouds[0].is_pieced = true;
+    world.clouds[0].hidden = (0..30).map(|n| format!("m-{n:02}")).collect();
+    world.pass(15 * SECOND);
+    assert!(world.shard.providers()[0].held.is_some());
+    assert_eq!(world.calls.len(), 0, "nobody is asked about before it is believed");
+}
+
+#[test]
+fn the_same_said_in_other_bytes_is_no_news() {
+    let mut world = World::new(machines(50, Idle));
+    world.pass(15 * SECOND);
+    let records = |world: &World| world.shard.recent().count();
+    let before = records(&world);
+    for writing in 1..4 {
+        world.clouds[0].writing = writing;
+        world.pass(15 * SECOND);
+    }
+    assert_eq!(records(&world), before, "nothing changed, so nothing was decided");
+    let (id, _) = world.clouds[0].machines.first_key_value().unwrap();
+    let id = id.clone();
+    world.clouds[0].machines.get_mut(&id).unwrap().price_usd_per_hour = 0.5;
+    world.pass(15 * SECOND);
+    assert_eq!(world.shard.machine(&id).unwrap().machine.price_usd_per_hour, 0.5);
+}
+
+#[test]
+fn unchanged_records_are_read_again_in_turn_and_agree() {
+    let fleet =
+        machines(300, Speculative).into_iter().chain((0..20).map(|n| bound(&format!("b-{n}"), "shop", 7)));
+    let mut world = World::new(fleet.collect());
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 25)]);
+    world.pass(60 * MINUTE);
+    let tally = world.shard.tally();
+    assert!(tally.read_again > 300, "{} read again", tally.read_again);
+    assert_eq!(tally.read_otherwise, 0);
+}

@@ -33,6 +33,10 @@ impl Report for Record<'_> {
         &self.0.id
     }
 
+    fn digest(&self) -> u128 {
+        content(self.0).into()
+    }
+
     fn content(&self) -> u64 {
         content(self.0)
     }
@@ -241,7 +245,7 @@ impl World {
                 let listed: Option<Arc<Vec<Machine>>> =
                     (clean && !self.setup.unwatched && !machines.is_empty())
                         .then(|| Arc::new(machines.clone()));
-                let end = Some(ListEnd { revision: revision.into() });
+                let end = Some(ListEnd { revision: revision.into(), is_pieced: false });
                 self.tell(host, Event::Listed { call, records: Box::new(Records(machines)), end });
                 if let (Some(listed), Some(shard)) = (listed, &self.hosts[host].shard) {
                     self.watch.see(self.now, &Moment::Listed { host, shard, machines: &listed, full });

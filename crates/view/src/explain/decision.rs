@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bigfleet_engine::EDITION;
 use bigfleet_record::Decided;
 use bigfleet_record::replay::ReplayState;
 use bigfleet_record::tape::Reader;
@@ -120,11 +121,21 @@ pub(super) fn of_state(state: &ReplayState, machine: &str) -> Result<v1::Decisio
     let decided = found.ok_or_else(|| nothing(record.cycle, machine))?;
     let mut decision = message(record.into(), decided);
     let action = state.decision.actions.iter().find(|action| *action.machine == *machine);
-    let replayed = decision.why.is_none();
+    let explained = || action.and_then(|action| state.fleet.explain_action(action, &record.options));
+    // Rules that did not decide it cannot say why it was decided.
+    let other_rules = state.other_edition().is_some();
+    let replayed = decision.why.is_none() && !other_rules;
     if replayed {
-        let explained = action.and_then(|action| state.fleet.explain_action(action, &record.options));
-        decision.why = explained.as_ref().map(why);
+        decision.why = explained().as_ref().map(why);
     }
+    let today = action.filter(|_| other_rules).map(|action| {
+        let today = Decided::new(action, decided.fate, explained());
+        v1::Decision {
+            fate: v1::Fate::Unspecified.into(),
+            recorded_edition: None,
+            ..message(record.into(), &today)
+        }
+    });
     let known = state.machines.get(machine).map(|machine| Known::recorded(machine.clone()));
     let need = decided.need.as_ref().and_then(|need| needs::one(&state.fleet, &need.key));
     let score = known
@@ -139,5 +150,7 @@ pub(super) fn of_state(state: &ReplayState, machine: &str) -> Result<v1::Decisio
         machine: known.map(|known| known.message(v1::Detail::Full)),
         score,
         reasons: Some(reasons(record.reasons)),
+        today,
+        edition: other_rules.then_some(EDITION),
     })
 }

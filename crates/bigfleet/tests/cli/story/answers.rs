@@ -138,6 +138,7 @@ pub(crate) fn preempt_decision() -> DecisionExplanation {
         machine: machines(false).into_iter().find(|machine| machine.id == "metal-07"),
         score: Some(score()),
         reasons: Some(Reasons { demand: true, tick: true, ..Reasons::default() }),
+        ..DecisionExplanation::default()
     }
 }
 
