@@ -1,6 +1,6 @@
 //! Programs small enough to solve on paper.
 
-use bigfleet_bound::{Bound, BoundError, Method, Offer, OfferId, Problem};
+use bigfleet_bound::{Bound, BoundError, MAX_VARIABLES, Method, Offer, OfferId, Problem};
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::Need;
@@ -172,10 +172,13 @@ fn a_large_problem_is_made_coarser() {
         large.want(&want, PenaltyBucket::ZERO, set);
     }
     assert_eq!(large.variable_count(), variables(101));
-    assert_eq!(large.exact(), Err(BoundError::TooLarge { variables: variables(101) }));
+    let refused = BoundError::TooLarge { variables: variables(101), limit: MAX_VARIABLES };
+    assert_eq!(large.exact(), Err(refused));
     let bound = large.bound();
     assert_eq!(bound.as_ref().unwrap().method, Method::Coarse { step: 0.0 });
     close(bound, 101.0 / 4.0, 1e-9);
+    let refused = BoundError::TooLarge { variables: 101, limit: 100 };
+    assert_eq!(large.bound_within(100), Err(refused), "one offer, and still a hundred and one wants");
 }
 
 #[test]

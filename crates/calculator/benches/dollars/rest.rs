@@ -15,6 +15,8 @@ use super::clock::timed;
 
 /// How often everything is carried out at most.
 const ROUNDS: usize = 120;
+/// How large a problem may be: a minute of work.
+const PAIRS: usize = 300_000;
 const SEED: u64 = 1;
 
 /// Money spent on machines, and the least it could have been.
@@ -106,7 +108,7 @@ fn compare<'a>(
     }
     let (nanos, (problem, bound)) = timed(|| {
         let problem = Problem::of_fleet(machines, needs);
-        let bound = problem.bound().expect("what is covered can be covered");
+        let bound = problem.bound_within(PAIRS).expect("what is covered can be covered");
         ((problem.offer_count(), problem.want_count(), problem.variable_count()), bound)
     });
     Compared { machines: count, paid, problem, bound, seconds: nanos as f64 / 1e9 }
