@@ -11,7 +11,7 @@ use bigfleet_model::penalty::PenaltyBucket;
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::{Operator, Requirement, RequirementError};
 use bigfleet_model::resource::{MAX_AMOUNT, ResourceName, ResourceVec};
-use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
+use bigfleet_model::spread::{SpreadError, TopologySpread, WhenUnsatisfiable};
 use bigfleet_model::stamp::{Assignment, PRIORITY_KEY};
 use bigfleet_proto::convert::demand::{Rollup, RollupError, RowError};
 use bigfleet_proto::convert::machine::{MachineWireError, Received};
@@ -186,6 +186,12 @@ fn one_bad_row_refuses_the_roll_up_and_is_named() {
         refusal(requirement_row(1, "")),
         RowError::Requirement(RequirementError::EmptyKey { .. })
     ));
+    let spread_row = |key: &str| {
+        let spread = v1alpha1::TopologySpread { topology_key: key.into(), ..Default::default() };
+        v1alpha1::CapacityNeed { spread: vec![spread], ..row() }
+    };
+    assert_eq!(refusal(spread_row("")), RowError::Spread(SpreadError::EmptyKey));
+    assert_eq!(refusal(spread_row("a;b")), RowError::Spread(SpreadError::Separator("a;b".into())));
     for bucket in [-1, 28, i32::MAX] {
         let interruption = v1alpha1::CapacityNeed { interruption_penalty_bucket: bucket, ..row() };
         assert!(matches!(

@@ -83,7 +83,7 @@ impl Provider {
                 end: is_last.then(|| ListEnd { revision: listing.revision.clone() }),
             };
             // One part at a time: a large listing must not fill the queue that sessions use as well.
-            if self.0.core.tell_and_wait(event, None).await.is_err() || is_last {
+            if self.0.core.tell_and_wait(event).await.is_err() || is_last {
                 return;
             }
             start = next;

@@ -36,6 +36,8 @@ pub struct Cluster {
     pub operator_error: Box<str>,
     /// When and how many machines were reclaimed lately.
     pub reclaims: Vec<(i64, u32)>,
+    /// The connection whose last roll-up was accepted or held: only on it may one say "the same again".
+    pub(crate) taken_from: Option<SessionId>,
     /// The rows that wait to be confirmed, and the connection that reported them.
     pub(crate) pending: Option<(SessionId, Rollup)>,
     /// Machines bound to it.

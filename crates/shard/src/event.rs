@@ -178,7 +178,8 @@ pub enum Event {
         /// What it said.
         rollup: Result<Rollup, String>,
     },
-    /// A roll-up that says, byte for byte, what the last one on this connection said.
+    /// A roll-up that says, byte for byte, what the last one on this connection said. What that means, the shard decides;
+    /// [`crate::Shard::has_taken_rollup`] tells whether it would be understood.
     RollupAgain {
         /// Who sent it.
         session: SessionId,

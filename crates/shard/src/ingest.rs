@@ -53,12 +53,15 @@ impl Shard {
         self.answer_rollup(&name, session, reception, step);
     }
 
-    /// A roll-up came that says what the last one on this connection said.
+    /// A roll-up came that says what the last one on this connection said. It means what that one meant: accepted if
+    /// that was, one more confirmation if that is held. After one that was refused there is nothing to repeat.
     pub(crate) fn take_rollup_again(&mut self, session: SessionId, now: i64, step: &mut Step) {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let cluster = self.clusters.entry(name.clone()).or_default();
-        let pending = cluster.pending.take_if(|(from, _)| *from == session);
-        let reception = if let Some((_, rollup)) = pending {
+        let reception = if cluster.taken_from != Some(session) {
+            let why = "it repeats a roll-up that was not taken on this connection; send it whole".into();
+            Reception::Refused { why }
+        } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
             // Put back so that the guard sees the same connection.
             cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
             self.consider(&name, session, rollup, now, step)
@@ -69,7 +72,13 @@ impl Shard {
         self.answer_rollup(&name, session, reception, step);
     }
 
-    fn answer_rollup(&mut self, name: &str, session: SessionId, reception: Reception, step: &mut Step) {
+    /// Whether the last roll-up of a connection was taken, so that another like it need not be read.
+    pub fn has_taken_rollup(&self, session: SessionId) -> bool {
+        let cluster = self.sessions.get(&session).and_then(|name| self.clusters.get(name));
+        cluster.is_some_and(|cluster| cluster.taken_from == Some(session))
+    }
+
+    fn answer_rollup(&mut self, name: &Arc<str>, session: SessionId, reception: Reception, step: &mut Step) {
         let (code, notice) = match &reception {
             Reception::Accepted => ("accepted", None),
             Reception::Held { seen, of, why } => (
@@ -83,6 +92,8 @@ impl Shard {
                 ("refused", Some(format!("cluster {name}: roll-up refused: {why}; its demand before stays")))
             }
         };
+        let is_taken = !matches!(reception, Reception::Refused { .. });
+        self.clusters.entry(name.clone()).or_default().taken_from = is_taken.then_some(session);
         Tally::bump(&mut self.tally.rollups, code);
         if let Some(text) = notice {
             Self::say(

@@ -10,6 +10,7 @@ use bigfleet_model::penalty::{PenaltyBucket, PenaltyError};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::{Requirement, RequirementError};
 use bigfleet_model::resource::ResourceError;
+use bigfleet_model::spread::{SpreadError, TopologySpread};
 use bigfleet_model::text::Quoted;
 use thiserror::Error;
 
@@ -51,6 +52,9 @@ pub enum RowError {
     /// A requirement nobody could evaluate.
     #[error("{0}")]
     Requirement(#[from] RequirementError),
+    /// A spread over nothing, or over a key no label may have.
+    #[error("{0}")]
+    Spread(#[from] SpreadError),
     /// A penalty bucket nobody defined.
     #[error("{field}: {problem}")]
     Penalty {
@@ -114,6 +118,7 @@ pub fn need(cluster: &Arc<str>, message: &CapacityNeed) -> Result<Need, RowError
         bucket("interruption_penalty_bucket", message.interruption_penalty_bucket)?,
         bucket("reclamation_penalty_bucket", message.reclamation_penalty_bucket)?,
     );
+    profile.spread().iter().try_for_each(TopologySpread::validate)?;
     Ok(Need {
         cluster: cluster.clone(),
         profile: profile.into(),

@@ -1,7 +1,7 @@
 //! Operators: good ones, rude ones, and those who stop reading.
 
 use bigfleet_proto::v1alpha1::operator_message::Payload as Said;
-use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello, MachineState, ReclaimAck};
+use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello, MachineState, ReclaimAck, TopologySpread};
 use bigfleet_shard_server::Settings;
 use tonic::Code;
 
@@ -106,6 +106,17 @@ async fn roll_ups_are_acknowledged_repeated_and_refused() {
         let refused = shop.ack().await;
         assert!(
             refused.starts_with("rollup refused: roll-up of cluster \"shop\", row 0: aggregate_resources"),
+            "{refused}"
+        );
+    }
+
+    let mut bad = need(1, 4);
+    bad.spread.push(TopologySpread { topology_key: "a;b".into(), max_skew: 1, when_unsatisfiable: 1 });
+    for _ in 0..2 {
+        shop.rollup(vec![bad.clone()]).await;
+        let refused = shop.ack().await;
+        assert!(
+            refused.starts_with("rollup refused: roll-up of cluster \"shop\", row 0: topology spread"),
             "{refused}"
         );
     }

@@ -1,6 +1,9 @@
 //! Operators come, go, and are told everything when they come back.
 
 use bigfleet_model::machine::MachineState::{Idle, Speculative};
+use bigfleet_model::penalty::PenaltyBucket;
+use bigfleet_model::profile::Profile;
+use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
 use bigfleet_shard::{Confidence, Event, Frame, HangUp, Reception, SECOND, SessionId};
 
 use super::harness::*;
@@ -77,4 +80,27 @@ fn all_sessions_are_ended_at_a_stop() {
     world.open(2, "ml");
     world.command(|shard, _, step| shard.stop(step));
     assert_eq!(world.hung_up, [(SessionId(1), HangUp::Stopping), (SessionId(2), HangUp::Stopping)]);
+}
+
+#[test]
+fn a_refused_roll_up_is_refused_each_time_and_opens_no_gate() {
+    let mut world = World::new(vec![]);
+    world.open(1, "shop");
+    let over_nothing = TopologySpread::new("", 1, WhenUnsatisfiable::DoNotSchedule);
+    let profile = Profile::new(vec![], vec![over_nothing], 7, PenaltyBucket::ZERO, PenaltyBucket::ZERO);
+    let bad = bigfleet_model::need::Need { profile: profile.into(), ..need("shop", 7, 1) };
+    world.report(1, "shop", vec![bad]);
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "{:?}", world.reception());
+    assert!(!world.shard.has_taken_rollup(SessionId(1)));
+    world.event(Event::RollupAgain { session: SessionId(1) });
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "{:?}", world.reception());
+    assert!(!world.shard.clusters()["shop"].has_reported(), "nothing may be reclaimed by a refused report");
+
+    world.report(1, "shop", vec![need("shop", 7, 1)]);
+    assert!(world.shard.has_taken_rollup(SessionId(1)));
+    world.event(Event::RollupAgain { session: SessionId(1) });
+    assert_eq!(world.reception(), &Reception::Accepted);
+    world.open(2, "shop");
+    world.event(Event::RollupAgain { session: SessionId(2) });
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "a new connection has said nothing yet");
 }
