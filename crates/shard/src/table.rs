@@ -12,9 +12,19 @@ use crate::event::ProviderId;
 use crate::flight::Flight;
 use crate::memory::MachineMemo;
 
-/// A row, by number. A number is used again only after its machine is gone.
+/// A machine's row: its place, and which of the machines that were ever there. Places are used again, slots are not: an
+/// answer or a timer about a machine that is gone finds nobody, never whoever has its place now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Slot(pub(crate) u32);
+pub(crate) struct Slot {
+    place: u32,
+    life: u32,
+}
+
+impl Slot {
+    pub(crate) fn place(self) -> u32 {
+        self.place
+    }
+}
 
 /// Why a machine is not offered to the engine, if it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +103,8 @@ pub(crate) struct Row {
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Option<Row>>,
+    /// By place: how many machines left it before.
+    lives: Vec<u32>,
     free: Vec<u32>,
     by_id: HashTable<u32>,
     hasher: foldhash::fast::FixedState,
@@ -113,15 +125,27 @@ impl Table {
         let found = self.by_id.find(self.hash(id), |slot| {
             self.rows[*slot as usize].as_ref().is_some_and(|row| *row.machine.id == *id)
         });
-        found.map(|slot| Slot(*slot))
+        found.map(|place| self.slot(*place))
+    }
+
+    /// The slot of whoever is in a place, or comes there next.
+    fn slot(&self, place: u32) -> Slot {
+        Slot { place, life: self.lives[place as usize] }
+    }
+
+    fn is_current(&self, slot: Slot) -> bool {
+        self.lives.get(slot.place as usize) == Some(&slot.life)
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Row> {
-        self.rows.get(slot.0 as usize)?.as_ref()
+        self.rows.get(slot.place as usize).filter(|_| self.is_current(slot))?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Row> {
-        self.rows.get_mut(slot.0 as usize)?.as_mut()
+        if !self.is_current(slot) {
+            return None;
+        }
+        self.rows.get_mut(slot.place as usize)?.as_mut()
     }
 
     /// A row that must be there.
@@ -136,29 +160,34 @@ impl Table {
 
     pub(crate) fn insert(&mut self, row: Row) -> Slot {
         let hash = self.hash(&row.machine.id);
-        let slot = self.free.pop().unwrap_or(self.rows.len() as u32);
-        if slot as usize == self.rows.len() {
+        let place = self.free.pop().unwrap_or(self.rows.len() as u32);
+        if place as usize == self.rows.len() {
             self.rows.push(Some(row));
+            self.lives.push(0);
         } else {
-            self.rows[slot as usize] = Some(row);
+            debug_assert!(self.rows[place as usize].is_none(), "a free place is empty");
+            self.rows[place as usize] = Some(row);
         }
         self.len += 1;
         let (rows, hasher) = (&self.rows, &self.hasher);
-        self.by_id.insert_unique(hash, slot, |slot| {
+        self.by_id.insert_unique(hash, place, |place| {
             use std::hash::BuildHasher as _;
-            rows[*slot as usize].as_ref().map_or(0, |row| hasher.hash_one(&*row.machine.id))
+            rows[*place as usize].as_ref().map_or(0, |row| hasher.hash_one(&*row.machine.id))
         });
-        Slot(slot)
+        self.slot(place)
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Row> {
-        let hash = self.hash(&self.rows.get(slot.0 as usize)?.as_ref()?.machine.id);
-        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot.0) {
+        let hash = self.hash(&self.get(slot)?.machine.id);
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot.place) {
             entry.remove();
         }
         self.len -= 1;
-        self.free.push(slot.0);
-        self.rows[slot.0 as usize].take()
+        // 2^32 machines later a slot repeats; nothing stays open that long.
+        let life = &mut self.lives[slot.place as usize];
+        *life = life.wrapping_add(1);
+        self.free.push(slot.place);
+        self.rows[slot.place as usize].take()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Row)> {
@@ -167,7 +196,7 @@ impl Table {
 
     pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Slot, &Row)> {
         let rows = self.rows.iter().enumerate().skip(from as usize);
-        rows.filter_map(|(slot, row)| row.as_ref().map(|row| (Slot(slot as u32), row)))
+        rows.filter_map(|(place, row)| row.as_ref().map(|row| (self.slot(place as u32), row)))
     }
 }
 
@@ -194,14 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_found_by_id_and_used_again() {
+    fn slots_are_found_by_id_and_their_places_used_again() {
         let mut table = Table::default();
         let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")))).collect();
         assert_eq!((table.len(), table.find("m-417")), (1000, Some(slots[417])));
         assert_eq!(&*table.remove(slots[417]).unwrap().machine.id, "m-417");
         assert_eq!((table.len(), table.find("m-417"), table.get(slots[417]).is_none()), (999, None, true));
-        assert_eq!(table.insert(row("other")), slots[417], "the slot is used again");
-        assert_eq!((table.find("other"), table.iter().count()), (Some(slots[417]), 1000));
+        let other = table.insert(row("other"));
+        assert_eq!(
+            (other.place(), other == slots[417]),
+            (417, false),
+            "the place is used again, the slot is not"
+        );
+        assert!(table.get(slots[417]).is_none() && table.get_mut(slots[417]).is_none());
+        assert!(table.remove(slots[417]).is_none(), "whoever is there now stays");
+        assert_eq!((table.find("other"), table.iter().count()), (Some(other), 1000));
         assert!((0..1000).filter(|n| *n != 417).all(|n| table.find(&format!("m-{n}")) == Some(slots[n])));
     }
 }
