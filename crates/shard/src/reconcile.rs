@@ -196,7 +196,7 @@ impl Shard {
         }
         self.providers[index].held = None;
         for slot in gone {
-            self.lose(slot, "is gone from its provider's listing", now, step);
+            self.lose(slot, "is gone from its provider's listing", step);
         }
         true
     }
@@ -248,7 +248,7 @@ impl Shard {
     pub(crate) fn adopt(&mut self, slot: Slot, mut told: Machine, content: u64, now: i64, step: &mut Step) {
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
-            self.lose(slot, "left the domains of this shard", now, step);
+            self.lose(slot, "left the domains of this shard", step);
             return;
         }
         let row = self.table.row(slot);
@@ -280,7 +280,7 @@ impl Shard {
                 _ => {}
             }
             if row.flight.is_some() {
-                self.end_flight(slot, "overtaken", now, step);
+                self.end_flight(slot, "overtaken");
             }
             if let Some(action) = self.second_half(slot, &told, now) {
                 self.table.row_mut(slot).content = content;
@@ -350,9 +350,9 @@ impl Shard {
     }
 
     /// A machine we knew is no longer there for us.
-    pub(crate) fn lose(&mut self, slot: Slot, how: &str, now: i64, step: &mut Step) {
+    pub(crate) fn lose(&mut self, slot: Slot, how: &str, step: &mut Step) {
         if self.table.row(slot).flight.is_some() {
-            self.end_flight(slot, "lost", now, step);
+            self.end_flight(slot, "lost");
         }
         let row = self.table.row(slot);
         let mut last = Machine::clone(&row.machine);

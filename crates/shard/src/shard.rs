@@ -50,6 +50,8 @@ pub struct Shard {
     pub(crate) open: Map<CallId, Open>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
+    /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
+    pub(crate) pump_due: bool,
     /// Places taken.
     pub(crate) calling: usize,
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
@@ -98,6 +100,7 @@ impl Shard {
             sessions: BTreeMap::new(),
             open: Map::default(),
             queue: BTreeSet::new(),
+            pump_due: false,
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
@@ -151,9 +154,10 @@ impl Shard {
             Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
             Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
             Event::ReclaimAcked { session, instruction, nodes_started } => {
-                self.take_reclaim_ack(session, instruction, nodes_started, now, step);
+                self.take_reclaim_ack(session, instruction, nodes_started);
             }
         }
+        self.pump(now, step);
     }
 
     /// Does what is due by now: lists providers, tries again, looks after machines, runs a cycle.
@@ -177,8 +181,8 @@ impl Shard {
                 }
                 Timer::List(..) => {}
                 Timer::Blob(slot, request) => self.blob_is_late(slot, request, now, step),
-                Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction, now, step),
-                Timer::Retry(slot, flight) => self.retry(slot, flight, now, step),
+                Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction),
+                Timer::Retry(slot, flight) => self.retry(slot, flight),
                 Timer::Watch(slot, since) => self.watch(slot, since, now, step),
                 Timer::Ask(slot, since) => self.ask_if_still(slot, since, now, step),
                 Timer::Cooled(slot, until) => self.cooled(slot, until),
@@ -186,9 +190,11 @@ impl Shard {
                 Timer::Wake => self.news.leftover = true,
             }
         }
+        self.pump(now, step);
         let due = self.cycle_due().is_some_and(|due| due <= now);
         if due {
             self.run_cycle(now, step, probe);
+            self.pump(now, step);
         }
         due
     }
