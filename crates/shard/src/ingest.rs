@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bigfleet_engine::RollupError;
 use bigfleet_model::need::{Need, aggregate};
 use bigfleet_model::text::Quoted;
 
@@ -27,7 +28,11 @@ impl Shard {
             let share =
                 |need: &Need| Need { profile: self.profiles.share(need.profile.clone()), ..need.clone() };
             let rows = rows.iter().map(share).collect();
-            self.replace(&name, rows, now);
+            if self.replace(&name, rows, now).is_err() {
+                // A newer build may be stricter than the one that took it. The cluster reports again in a moment and is
+                // told; until then nothing of its is taken.
+                Tally::bump(&mut self.tally.rollups, "refused");
+            }
         }
         for (name, held) in held {
             self.clusters.entry(name).or_default().held = Some(held);
@@ -146,17 +151,27 @@ impl Shard {
                 return Reception::Held { seen, of, why };
             }
         }
+        if let Err(error) = self.accept(name, reported, now, step) {
+            return Reception::Refused { why: error.to_string() };
+        }
+        let cluster = self.clusters.entry(name.clone()).or_default();
         if cluster.held.take().is_some() {
             step.facts.push(Fact::Held(name.clone(), None));
         }
         cluster.pending = None;
-        self.accept(name, reported, now, step);
         self.has_reported(name, now);
         Reception::Accepted
     }
 
-    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen.
-    fn accept(&mut self, name: &Arc<str>, mut reported: Vec<Need>, now: i64, step: &mut Step) {
+    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen. Nothing is remembered of
+    /// rows that the engine does not take.
+    fn accept(
+        &mut self,
+        name: &Arc<str>,
+        mut reported: Vec<Need>,
+        now: i64,
+        step: &mut Step,
+    ) -> Result<(), RollupError> {
         let cluster = self.clusters.entry(name.clone()).or_default();
         let before = &cluster.demand;
         // Both are in key order.
@@ -182,17 +197,18 @@ impl Shard {
             need.parked = false;
         }
         if same {
-            return;
+            return Ok(());
         }
-        cluster.changed_unix_nanos = now;
         let rows: Arc<[Need]> = reported.into();
-        step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then(|| rows.clone())));
-        self.replace(name, rows, now);
+        self.replace(name, rows.clone(), now)?;
+        self.clusters.entry(name.clone()).or_default().changed_unix_nanos = now;
+        step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then_some(rows)));
         self.news.demand = true;
+        Ok(())
     }
 
-    /// Puts rows before the engine.
-    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) {
+    /// Puts rows before the engine. If it refuses them everything is as before.
+    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) -> Result<(), RollupError> {
         let mut stamped = rows.to_vec();
         for need in stamped.iter_mut().filter(|need| need.profile.same().is_some()) {
             need.parked = self.parking.is_parked(&need.key());
@@ -200,13 +216,10 @@ impl Shard {
         // Parked gangs are rare; without them all may share the rows.
         let needs =
             if stamped.iter().any(|need| need.parked) { stamped.clone().into() } else { rows.clone() };
-        if let Err(error) = self.engine.replace(name, stamped, now) {
-            // Rows were checked when they came in; those from disk passed then.
-            debug_assert!(false, "{error}");
-            return;
-        }
+        self.engine.replace(name, stamped, now)?;
         self.clusters.entry(name.clone()).or_default().demand = rows;
         self.tape.push(Input::Replace { cluster: name.clone(), needs, at_unix_nanos: now });
+        Ok(())
     }
 
     /// Opens the gate: this cluster has spoken, so things may be taken from it.

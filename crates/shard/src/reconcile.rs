@@ -244,8 +244,21 @@ impl Shard {
         step.effects.push(Effect::Call { call, provider: row.provider, request, sequence: 0, timeout_nanos });
     }
 
-    /// Takes a provider's word about a machine we know.
+    /// Whether a record can be adopted at all: it must break no invariant. Checked before anything follows from it, so
+    /// that what is told, kept and counted is never of a machine the engine would refuse.
+    fn is_sound(&mut self, id: ProviderId, told: &Machine, step: &mut Step) -> bool {
+        let Err(error) = told.check() else { return true };
+        let bad = BadRecord { id: told.id.clone(), code: error.problem.code(), text: error.to_string() };
+        self.refuse(id, &bad, step);
+        false
+    }
+
+    /// Takes a provider's word about a machine we know. Of a record that breaks an invariant nothing is taken.
     pub(crate) fn adopt(&mut self, slot: Slot, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+        if !self.is_sound(self.table.row(slot).provider, &told, step) {
+            self.table.row_mut(slot).content = content;
+            return;
+        }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
             self.lose(slot, "left the domains of this shard", step);
@@ -294,6 +307,9 @@ impl Shard {
 
     /// Takes a provider's word about a machine we have not met in this life.
     fn meet(&mut self, id: ProviderId, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+        if !self.is_sound(id, &told, step) {
+            return;
+        }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
             return;

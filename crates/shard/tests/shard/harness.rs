@@ -241,6 +241,14 @@ impl World {
         }
     }
 
+    /// Carries out held calls; the listings they lead to are held.
+    pub(crate) fn release_calls(&mut self) {
+        (self.hold_calls, self.hold_lists) = (false, true);
+        for effect in std::mem::take(&mut self.held) {
+            self.perform(effect);
+        }
+    }
+
     /// Carries out held listings; the calls they lead to are held.
     pub(crate) fn release_lists(&mut self) {
         (self.hold_calls, self.hold_lists) = (true, false);

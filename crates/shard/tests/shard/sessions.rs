@@ -104,3 +104,14 @@ fn a_refused_roll_up_is_refused_each_time_and_opens_no_gate() {
     world.event(Event::RollupAgain { session: SessionId(2) });
     assert!(matches!(world.reception(), Reception::Refused { .. }), "a new connection has said nothing yet");
 }
+
+#[test]
+fn demand_the_engine_refuses_is_neither_acknowledged_nor_remembered() {
+    let mut world = World::new(vec![]);
+    world.open(1, "");
+    world.report(1, "", vec![need("", 7, 1)]);
+    let Reception::Refused { why } = world.reception() else { panic!("{:?}", world.reception()) };
+    assert!(why.contains("names no cluster"), "{why}");
+    assert!(world.memory.demand.is_empty() && world.shard.clusters()[""].demand.is_empty());
+    assert!(!world.shard.clusters()[""].has_reported());
+}
