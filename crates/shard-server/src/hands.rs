@@ -41,10 +41,18 @@ impl Hands for Staff {
             Effect::HangUp { session, why } => self.sessions.hang_up(session, why),
             Effect::Record(record) => {
                 let Some(recorder) = &self.recorder else { return };
-                if let Err(TrySendError::Full(record)) = recorder.try_send(record) {
-                    self.metrics.record_lost();
-                    tracing::warn!(cycle = record.cycle, "the decision record cannot keep up and has a gap");
-                    ask_for_full(&self.runtime, &self.core);
+                match recorder.try_send(record) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(record)) => {
+                        self.metrics.record_lost();
+                        tracing::warn!(cycle = record.cycle, "the decision record cannot keep up and has a gap");
+                        ask_for_full(&self.runtime, &self.core);
+                    }
+                    // The thread has died, and the server is about to end with that word.
+                    Err(TrySendError::Disconnected(record)) => {
+                        self.metrics.record_lost();
+                        tracing::error!(cycle = record.cycle, "nobody writes the decision record any more");
+                    }
                 }
             }
             Effect::Say(notice) => {
