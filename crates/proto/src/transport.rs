@@ -25,7 +25,7 @@ use crate::v1alpha1::shard_read_server::{ShardRead, ShardReadServer};
 use crate::v1alpha1::shard_server::{Shard, ShardServer};
 
 /// The largest message we send or take: 256 MiB.
-pub const MESSAGE_LIMIT_BYTES: usize = 256 << 20;
+pub const MESSAGE_LIMIT_BYTES: usize = bigfleet_model::limits::MESSAGE_BYTES;
 
 /// The shortest time between two pings that providers tolerate.
 pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);

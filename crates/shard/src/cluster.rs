@@ -7,6 +7,7 @@ use bigfleet_model::need::Need;
 
 use crate::event::{Rollup, SessionId};
 use crate::memory::HeldRollup;
+use crate::names::Brought;
 use crate::table::Slot;
 
 /// One cluster.
@@ -40,6 +41,8 @@ pub struct Cluster {
     pub(crate) taken_from: Option<SessionId>,
     /// The rows that wait to be confirmed, and the connection that reported them.
     pub(crate) pending: Option<(SessionId, Rollup)>,
+    /// How many names and keys nobody knew before it reported them.
+    pub(crate) brought: Brought,
     /// Machines bound to it.
     pub(crate) bound: BTreeSet<Slot>,
 }

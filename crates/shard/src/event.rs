@@ -127,7 +127,7 @@ pub struct Rollup {
     pub cluster: Arc<str>,
     /// When the cluster took stock, by its own clock.
     pub taken_unix_nanos: i64,
-    /// One need per row, not merged and not stamped.
+    /// The rows, not stamped. A border that merges rows of one key and sends them in key order spares the shard the work.
     pub needs: Vec<Need>,
 }
 

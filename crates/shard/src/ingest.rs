@@ -15,6 +15,17 @@ use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::Input;
 
+/// What tells a cluster's needs apart, and their order.
+pub(crate) fn identity(need: &Need) -> (&str, &str) {
+    (need.profile.fingerprint(), &need.group)
+}
+
+/// Rows in key order, those of one key merged. The border sends them so; then this is a look.
+fn in_order(rows: &[Need]) -> Vec<Need> {
+    let is_before = |pair: &[Need]| identity(&pair[0]) < identity(&pair[1]);
+    if rows.windows(2).all(is_before) { rows.to_vec() } else { aggregate(rows.iter().cloned()) }
+}
+
 impl Shard {
     /// Takes up what was accepted in a life before. Reclaims stay shut until the cluster has reported in this one.
     pub(crate) fn recall_demand(
@@ -27,7 +38,11 @@ impl Shard {
         for (name, rows) in demand {
             let share =
                 |need: &Need| Need { profile: self.profiles.share(need.profile.clone()), ..need.clone() };
-            let rows = rows.iter().map(share).collect();
+            let rows: Arc<[Need]> = rows.iter().map(share).collect();
+            if let Ok(brought) = self.names.new_in(&rows) {
+                self.clusters.entry(name.clone()).or_default().brought.grow(&brought);
+                self.names.learn(brought);
+            }
             if self.replace(&name, rows, now).is_err() {
                 // A newer build may be stricter than the one that took it. The cluster reports again in a moment and is
                 // told; until then nothing of its is taken.
@@ -68,7 +83,9 @@ impl Shard {
             Reception::Refused { why }
         } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
             // Put back so that the guard sees the same connection.
-            cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
+            let taken_unix_nanos = rollup.taken_unix_nanos;
+            let empty = Rollup { cluster: name.clone(), taken_unix_nanos, needs: Vec::new() };
+            cluster.pending = Some((session, empty));
             self.consider(&name, session, rollup, now, step)
         } else {
             self.has_reported(&name, now);
@@ -128,13 +145,13 @@ impl Shard {
             );
             return Reception::Refused { why };
         }
-        for (number, need) in rollup.needs.iter().enumerate() {
-            if let Err(error) = need.profile.validate() {
-                return Reception::Refused { why: format!("row {number}: {error}") };
-            }
-        }
-        let reported = aggregate(rollup.needs.iter().cloned());
+        let reported = in_order(&rollup.needs);
         let cluster = self.clusters.entry(name.clone()).or_default();
+        let brought = self.names.new_in(&reported);
+        let brought = match brought.and_then(|new| cluster.brought.may_grow(&new).map(|()| new)) {
+            Ok(new) => new,
+            Err(why) => return Reception::Refused { why: why.to_string() },
+        };
         if let Some(why) = guard::suspicion(&self.config.guard, &cluster.demand, &reported) {
             let before = cluster.pending.as_ref().map(|(from, _)| *from);
             let same = guard::is_same_session(before, session);
@@ -159,6 +176,8 @@ impl Shard {
             step.facts.push(Fact::Held(name.clone(), None));
         }
         cluster.pending = None;
+        cluster.brought.grow(&brought);
+        self.names.learn(brought);
         self.has_reported(name, now);
         Reception::Accepted
     }

@@ -27,6 +27,7 @@ mod ingest;
 mod ledger;
 mod memory;
 mod money;
+mod names;
 mod next_list;
 mod outcome;
 mod parking;

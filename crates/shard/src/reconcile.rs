@@ -247,8 +247,16 @@ impl Shard {
     /// Whether a record can be adopted at all: it must break no invariant. Checked before anything follows from it, so
     /// that what is told, kept and counted is never of a machine the engine would refuse.
     fn is_sound(&mut self, id: ProviderId, told: &Machine, step: &mut Step) -> bool {
-        let Err(error) = told.check() else { return true };
-        let bad = BadRecord { id: told.id.clone(), code: error.problem.code(), text: error.to_string() };
+        let (code, text) = match told.check() {
+            Err(error) => (error.problem.code(), error.to_string()),
+            // Of a machine that is not ours the engine hears nothing.
+            Ok(()) if !self.owns(told) => return true,
+            Ok(()) => match self.names.learn_of_machine(told.provides()) {
+                Ok(()) => return true,
+                Err(error) => ("over_limit", format!("machine {}: {error}", Quoted(&told.id))),
+            },
+        };
+        let bad = BadRecord { id: told.id.clone(), code, text };
         self.refuse(id, &bad, step);
         false
     }

@@ -15,6 +15,7 @@ use crate::ids::Ids;
 use crate::ledger::Ledger;
 use crate::memory::{MachineMemo, Memory};
 use crate::money::Money;
+use crate::names::Names;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
 use crate::profiles::Profiles;
@@ -58,6 +59,8 @@ pub struct Shard {
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
     pub(crate) profiles: Profiles,
+    /// What the engine has a number for.
+    pub(crate) names: Names,
     pub(crate) ledger: Ledger,
     pub(crate) parking: Parking,
     pub(crate) hints: Hints,
@@ -105,6 +108,7 @@ impl Shard {
             airborne: 0,
             pauses: memory.pauses,
             profiles: Profiles::default(),
+            names: Names::default(),
             ledger: Ledger::remembering(memory.shortfalls),
             parking: Parking::default(),
             hints: Hints::default(),

@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use bigfleet_model::need::aggregate;
+use bigfleet_model::text::Quoted;
 use bigfleet_proto::convert::demand;
 use bigfleet_proto::v1alpha1::ClusterCapacityNeeds;
 use bigfleet_shard::{Event, Rollup, SessionId};
@@ -111,13 +113,15 @@ fn read(bytes: &[u8], cluster: &Arc<str>) -> Result<Rollup, String> {
         ClusterCapacityNeeds::decode(bytes).map_err(|error| format!("it is no roll-up: {error}"))?;
     if message.cluster_id != **cluster {
         return Err(format!(
-            "it is of cluster {:?}, but this session speaks for {cluster:?}; send each cluster's on its own session",
-            message.cluster_id
+            "it is of cluster {}, but this session speaks for {}; send each cluster's on its own session",
+            Quoted(&message.cluster_id),
+            Quoted(cluster)
         ));
     }
     let demand::Rollup { cluster, taken_unix_nanos, needs } =
         demand::Rollup::try_from(&message).map_err(|error| error.to_string())?;
-    Ok(Rollup { cluster, taken_unix_nanos, needs })
+    // Merged and in order, so that the core thread has nothing left to sort.
+    Ok(Rollup { cluster, taken_unix_nanos, needs: aggregate(needs) })
 }
 
 #[cfg(test)]
