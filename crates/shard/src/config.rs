@@ -124,7 +124,7 @@ pub struct Patience {
     pub list: i64,
     /// An operator's answer with a bootstrap blob.
     pub blob: i64,
-    /// How long a call is tried again before its machine is given up for this time.
+    /// How often a call is tried again before its machine is given up for this time.
     pub retry_budget: u32,
     /// The first wait between two tries; it doubles.
     pub retry_first: i64,

@@ -113,6 +113,7 @@ impl Shard {
         match stage {
             Stage::Blob(request) => self.ask_for_blob(slot, request, now, step),
             Stage::LettingGo(instruction) => {
+                self.waiting.insert(instruction, slot);
                 let until = self.flight(slot).grace_until_unix_nanos;
                 self.announce(slot, now, step);
                 self.timers.set(until, Timer::LetGo(slot, instruction));
@@ -166,6 +167,7 @@ impl Shard {
     /// Asks the operator for what the node needs to join.
     fn ask_for_blob(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
         self.flight_mut(slot).stage = Stage::Blob(request);
+        self.waiting.insert(request, slot);
         let flight = self.flight(slot);
         let session =
             flight.cluster.as_ref().and_then(|name| self.clusters.get(name)).and_then(|c| c.session);
@@ -218,8 +220,17 @@ impl Shard {
 
     /// The machine of a session's cluster that is in this very stage.
     fn waiting_for(&self, session: SessionId, stage: Stage) -> Option<Slot> {
-        let cluster = self.clusters.get(self.sessions.get(&session)?)?;
-        cluster.bound.iter().copied().find(|slot| self.stage(*slot) == Some(stage))
+        let (Stage::Blob(id) | Stage::LettingGo(id)) = stage else { return None };
+        let slot = *self.waiting.get(&id)?;
+        let is_theirs = *self.table.get(slot)?.machine.cluster == **self.sessions.get(&session)?;
+        (is_theirs && self.stage(slot) == Some(stage)).then_some(slot)
+    }
+
+    /// Nobody waits for the word of a cluster any more that this stage waited for.
+    fn no_longer_waits(&mut self, stage: Stage) {
+        if let Stage::Blob(id) | Stage::LettingGo(id) = stage {
+            self.waiting.remove(&id);
+        }
     }
 
     pub(crate) fn blob_is_late(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
@@ -292,6 +303,7 @@ impl Shard {
     /// Puts a flight in line for a place. The line moves at the end of the step.
     pub(crate) fn enqueue(&mut self, slot: Slot) {
         let was = self.flight(slot).stage;
+        self.no_longer_waits(was);
         self.airborne += usize::from(matches!(was, Stage::LettingGo(_)));
         let flight = self.flight_mut(slot);
         flight.stage = Stage::Queued;
@@ -369,6 +381,7 @@ impl Shard {
     pub(crate) fn end_flight(&mut self, slot: Slot, outcome: &'static str) -> Option<Flight> {
         let flight = *self.table.row_mut(slot).flight.take()?;
         self.pump_due = true;
+        self.no_longer_waits(flight.stage);
         self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
         match flight.stage {
             Stage::Queued => {

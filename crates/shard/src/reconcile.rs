@@ -401,7 +401,7 @@ impl Shard {
         }
     }
 
-    /// Whether a flight waits for something its provider need not know of.
+    /// The stage of the flight on a machine, if there is one.
     pub(crate) fn stage(&self, slot: Slot) -> Option<Stage> {
         self.table.get(slot)?.flight.as_ref().map(|flight| flight.stage)
     }

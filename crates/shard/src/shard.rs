@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::cycle::Phase;
 use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
-use crate::event::{CallId, Event, ProviderId, SessionId};
+use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::ledger::Ledger;
@@ -49,6 +49,8 @@ pub struct Shard {
     pub(crate) sessions: BTreeMap<SessionId, Arc<str>>,
     /// Calls under way.
     pub(crate) open: Map<CallId, Open>,
+    /// Flights that wait for a word of their cluster, by the number of the request or instruction.
+    pub(crate) waiting: Map<WireId, Slot>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
     /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
@@ -102,6 +104,7 @@ impl Shard {
             clusters: BTreeMap::new(),
             sessions: BTreeMap::new(),
             open: Map::default(),
+            waiting: Map::default(),
             queue: BTreeSet::new(),
             pump_due: false,
             calling: 0,
