@@ -10,6 +10,15 @@ use crate::memory::HeldRollup;
 use crate::names::Brought;
 use crate::table::Slot;
 
+/// What an operator adds to the protocol version of its hello, after a `+`, if it acknowledges a reclaim twice: when it
+/// begins to let go of the machine, and when it is done. Others acknowledge once, and that is all they ever say.
+pub const ACKS_DONE: &str = "acks-done";
+
+/// Whether a protocol version has this addition.
+pub(crate) fn adds(protocol: &str, addition: &str) -> bool {
+    protocol.split('+').skip(1).any(|added| added == addition)
+}
+
 /// One cluster.
 #[derive(Debug, Default)]
 pub struct Cluster {
@@ -27,6 +36,8 @@ pub struct Cluster {
     pub session_since_unix_nanos: i64,
     /// The protocol its operator speaks.
     pub protocol: Box<str>,
+    /// Whether its operator says when it is done letting go of a machine, see [`ACKS_DONE`].
+    pub acks_done: bool,
     /// How many machines it holds that are Configured.
     pub configured: usize,
     /// Its operator failed so often in a row.

@@ -279,16 +279,19 @@ impl Shard {
         }
     }
 
-    /// A cluster acknowledged an instruction: the first time it begins to let go, the second time it is done. One that
-    /// had nothing to cordon is done at once.
+    /// A cluster acknowledged an instruction. Most operators do so once, when they have cordoned: nothing more will come
+    /// from them, so the drain begins, with the rest of the grace for the provider to keep. One that says it acknowledges
+    /// twice is waited for: the second time it is done. One that had nothing to cordon is done at once.
     pub(crate) fn take_reclaim_ack(&mut self, session: SessionId, instruction: WireId, nodes_started: i32) {
         let Some(slot) = self.waiting_for(session, Stage::LettingGo(instruction)) else {
             self.tally.late_answers += 1;
             return;
         };
+        let cluster = self.clusters.get(&*self.table.row(slot).machine.cluster);
+        let acks_done = cluster.is_some_and(|cluster| cluster.acks_done);
         let flight = self.flight_mut(slot);
         flight.acks += 1;
-        if nodes_started <= 0 || flight.acks >= 2 {
+        if nodes_started <= 0 || !acks_done || flight.acks >= 2 {
             self.tally.early_drains += 1;
             self.enqueue(slot);
         }

@@ -46,7 +46,7 @@ mod tally;
 mod tape;
 mod timers;
 
-pub use cluster::Cluster;
+pub use cluster::{ACKS_DONE, Cluster};
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
 pub use cycle::Phase;
 pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};

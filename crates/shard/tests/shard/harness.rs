@@ -341,7 +341,7 @@ impl World {
         let opened = Event::Opened {
             session: SessionId(session),
             cluster: cluster.into(),
-            protocol: "v1alpha1".into(),
+            protocol: "v1alpha1+acks-done".into(),
         };
         self.event(opened);
     }
