@@ -32,6 +32,8 @@ pub struct Cluster {
     pub held: Option<HeldRollup>,
     /// Its operator's connection.
     pub session: Option<SessionId>,
+    /// When the connection before ended; 0 for not in this life.
+    pub(crate) closed_unix_nanos: i64,
     /// When that connection was opened.
     pub session_since_unix_nanos: i64,
     /// The protocol its operator speaks.

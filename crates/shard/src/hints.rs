@@ -64,7 +64,9 @@ impl Shard {
                 // Rows are in key order, so those before the one looked at last are stepped over, not read.
                 let after = after.filter(|after| after.cluster == *name);
                 let from = after.map_or(0, |after| {
-                    cluster.demand.partition_point(|need| identity(need) <= (&after.fingerprint, &after.group))
+                    cluster
+                        .demand
+                        .partition_point(|need| identity(need) <= (&after.fingerprint, &after.group))
                 });
                 cluster.demand[from..].iter().map(Need::key)
             });

@@ -16,7 +16,7 @@ use crate::tally::Tally;
 use crate::tape::Input;
 
 /// What tells a cluster's needs apart, and their order.
-pub(crate) pub(crate) fn identity(need: &Need) -> (&str, &str) {
+pub(crate) fn identity(need: &Need) -> (&str, &str) {
     (need.profile.fingerprint(), &need.group)
 }
 

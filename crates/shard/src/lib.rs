@@ -20,6 +20,7 @@ mod effect;
 mod event;
 mod execute;
 mod flight;
+mod forget;
 mod guard;
 mod hints;
 mod ids;

@@ -63,6 +63,7 @@ impl Shard {
             return;
         }
         cluster.session = None;
+        cluster.closed_unix_nanos = now;
         let bound: Vec<Slot> = cluster.bound.iter().copied().collect();
         for slot in bound {
             if matches!(self.stage(slot), Some(Stage::Blob(_))) {

@@ -142,6 +142,7 @@ impl Shard {
         for until in shard.pauses.values().filter_map(|pause| pause.until_unix_nanos) {
             shard.timers.set(until, Timer::Pauses);
         }
+        shard.set_forgetting(now_unix_nanos);
         shard.recall_demand(memory.demand, memory.held, memory.reclaims, now_unix_nanos);
         shard
     }
@@ -194,6 +195,7 @@ impl Shard {
                 Timer::Ask(slot, since) => self.ask_if_still(slot, since, now, step),
                 Timer::Cooled(slot, until) => self.cooled(slot, until),
                 Timer::Pauses => self.expire_pauses(now, step),
+                Timer::Forget => self.forget_clusters(now, step),
                 Timer::Wake => self.news.leftover = true,
             }
         }

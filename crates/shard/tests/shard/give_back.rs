@@ -214,7 +214,9 @@ fn an_operator_that_acknowledges_once_is_not_waited_for_twice() {
     world.pass(59 * SECOND);
     assert_eq!(world.called("Drain"), 0, "never before it has said anything");
     world.event(Event::ReclaimAcked { session: SessionId(2), instruction, nodes_started: 1 });
-    let Some((_, Request::Drain { grace_secs, .. })) = world.calls.last() else { panic!("{:?}", world.calls) };
+    let Some((_, Request::Drain { grace_secs, .. })) = world.calls.last() else {
+        panic!("{:?}", world.calls)
+    };
     assert!((535..=540).contains(grace_secs), "the provider keeps the rest of the grace: {grace_secs}");
     assert_eq!(world.state("m"), Idle);
 }

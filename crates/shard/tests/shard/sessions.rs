@@ -4,7 +4,9 @@ use bigfleet_model::machine::MachineState::{Idle, Speculative};
 use bigfleet_model::penalty::PenaltyBucket;
 use bigfleet_model::profile::Profile;
 use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
-use bigfleet_shard::{Confidence, Event, Frame, HangUp, Reception, SECOND, SessionId};
+use bigfleet_shard::{
+    Confidence, Event, Frame, HangUp, MINUTE, Pause, PauseScope, Reception, SECOND, SessionId,
+};
 
 use super::harness::*;
 
@@ -114,4 +116,39 @@ fn demand_the_engine_refuses_is_neither_acknowledged_nor_remembered() {
     assert!(why.contains("names no cluster"), "{why}");
     assert!(world.memory.demand.is_empty() && world.shard.clusters()[""].demand.is_empty());
     assert!(!world.shard.clusters()[""].has_reported());
+}
+
+#[test]
+fn a_cluster_nobody_reports_for_and_that_holds_nothing_is_forgotten() {
+    let mut world = World::new(vec![bound("m", "holder", 7)]);
+    world.pass(SECOND);
+    for (session, name) in [(1, "gone"), (2, "wants"), (3, "stays"), (4, "paused")] {
+        world.open(session, name);
+        world.report(session, name, vec![]);
+    }
+    world.report(2, "wants", vec![need("wants", 7, 1)]);
+    let scope = PauseScope { cluster: Some("paused".into()), kind: None };
+    let pause = Pause {
+        scope,
+        dry_run: false,
+        reason: "test".into(),
+        author: "test".into(),
+        since_unix_nanos: world.now,
+        until_unix_nanos: None,
+    };
+    world.command(|shard, now, step| shard.pause(pause, now, step)).unwrap();
+    for session in [1, 2, 4] {
+        world.event(Event::Closed { session: SessionId(session) });
+    }
+    world.pass(50 * MINUTE);
+    assert!(world.shard.clusters().contains_key("gone"), "not at once");
+    world.pass(20 * MINUTE);
+    let left: Vec<&str> = world.shard.clusters().keys().map(|name| &**name).collect();
+    assert_eq!(left, ["holder", "paused", "stays", "wants"]);
+    assert!(world.has_said("clusters_forgotten"));
+    assert_eq!(world.shard.tally().clusters_forgotten, 1);
+    assert!(!world.shard.options().ready.contains("gone"), "it must report before anything is taken from it");
+    world.open(9, "gone");
+    world.report(9, "gone", vec![need("gone", 7, 1)]);
+    assert_eq!(world.reception(), &Reception::Accepted);
 }
