@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::TrySendError;
 
+use bigfleet_model::text::shown;
 use bigfleet_shard::{Effect, ProviderId, Urgency};
 use tokio::runtime::Handle;
 
@@ -45,7 +46,10 @@ impl Hands for Staff {
                     Ok(()) => {}
                     Err(TrySendError::Full(record)) => {
                         self.metrics.record_lost();
-                        tracing::warn!(cycle = record.cycle, "the decision record cannot keep up and has a gap");
+                        tracing::warn!(
+                            cycle = record.cycle,
+                            "the decision record cannot keep up and has a gap"
+                        );
                         ask_for_full(&self.runtime, &self.core);
                     }
                     // The thread has died, and the server is about to end with that word.
@@ -57,7 +61,8 @@ impl Hands for Staff {
             }
             Effect::Say(notice) => {
                 self.metrics.said(&notice);
-                let (code, text) = (notice.code, notice.text);
+                // Names and errors in it came from outside; a log is read on terminals.
+                let (code, text) = (notice.code, shown(&notice.text));
                 match notice.urgency {
                     Urgency::Info => tracing::info!(code, "{text}"),
                     Urgency::Warning => tracing::warn!(code, "{text}"),
