@@ -35,6 +35,7 @@
 pub mod capacity;
 pub mod cost;
 pub mod label;
+pub mod limits;
 pub mod machine;
 pub mod need;
 pub mod penalty;

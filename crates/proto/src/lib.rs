@@ -34,3 +34,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 /// The protocol version an operator announces in its Hello.
 pub const PROTOCOL_VERSION: &str = "v1alpha1";
+
+/// The same from an operator that acknowledges a reclaim twice: when it begins to let go of the machine, and when it is
+/// done. Peers ignore the version, so the addition is safe; a shard that knows it waits for the second.
+pub const PROTOCOL_VERSION_ACKS_DONE: &str = "v1alpha1+acks-done";

@@ -26,12 +26,12 @@ use crate::v1alpha1::shard_read_client::ShardReadClient;
 use crate::v1alpha1::shard_read_server::{ShardRead, ShardReadServer};
 use crate::v1alpha1::shard_server::{Shard, ShardServer};
 
-/// The largest message we send or take: 256 MiB.
-pub const MESSAGE_LIMIT_BYTES: usize = 256 << 20;
 /// The largest chunk of a streamed listing we take: 16 MiB.
 pub const CHUNK_LIMIT_BYTES: usize = 16 << 20;
 /// From this size on a chunk is sent: 1 MiB. Only a record that is larger by itself makes a larger one.
 pub const CHUNK_BYTES: usize = 1 << 20;
+/// The largest message we send or take: 256 MiB.
+pub const MESSAGE_LIMIT_BYTES: usize = bigfleet_model::limits::MESSAGE_BYTES;
 
 /// The shortest time between two pings that providers tolerate.
 pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use bigfleet_model::penalty::PenaltyBucket;
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::{Operator, Requirement, RequirementError};
 use bigfleet_model::resource::{MAX_AMOUNT, ResourceName, ResourceVec};
-use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
+use bigfleet_model::spread::{SpreadError, TopologySpread, WhenUnsatisfiable};
 use bigfleet_model::stamp::{Assignment, PRIORITY_KEY};
 use bigfleet_proto::convert::demand::{Rollup, RollupError, RowError};
 use bigfleet_proto::convert::machine::{MachineWireError, Received};
@@ -186,6 +186,12 @@ fn one_bad_row_refuses_the_roll_up_and_is_named() {
         refusal(requirement_row(1, "")),
         RowError::Requirement(RequirementError::EmptyKey { .. })
     ));
+    let spread_row = |key: &str| {
+        let spread = v1alpha1::TopologySpread { topology_key: key.into(), ..Default::default() };
+        v1alpha1::CapacityNeed { spread: vec![spread], ..row() }
+    };
+    assert_eq!(refusal(spread_row("")), RowError::Spread(SpreadError::EmptyKey));
+    assert_eq!(refusal(spread_row("a;b")), RowError::Spread(SpreadError::Separator("a;b".into())));
     for bucket in [-1, 28, i32::MAX] {
         let interruption = v1alpha1::CapacityNeed { interruption_penalty_bucket: bucket, ..row() };
         assert!(matches!(
@@ -291,4 +297,72 @@ fn a_damaged_stamp_is_reported_and_the_rest_is_read() {
     assert_eq!(received.machine.assigned.priority, 0);
     let keys: Vec<_> = received.stamp_problems.iter().map(|problem| problem.key).collect();
     assert_eq!(keys, [PRIORITY_KEY]);
+}
+
+#[test]
+fn more_than_is_taken_is_refused_with_the_field_and_the_bound() {
+    let requirement = |key: &str, values: usize| v1alpha1::NodeSelectorRequirement {
+        key: key.into(),
+        operator: 1,
+        values: (0..values).map(|n| n.to_string()).collect(),
+    };
+    let map = |names: usize| -> BTreeMap<String, String> {
+        (0..names).map(|n| (format!("r{n}"), "1".to_string())).collect()
+    };
+    let spread = v1alpha1::TopologySpread { topology_key: "k".repeat(318), ..Default::default() };
+    let with = |change: &dyn Fn(&mut v1alpha1::CapacityNeed)| {
+        let mut row = row();
+        change(&mut row);
+        row
+    };
+    for (bad, message) in [
+        (
+            with(&|row| row.requirements = vec![requirement("k", 1); 1001]),
+            "requirements has 1001 requirements; at most 1000 are taken",
+        ),
+        (
+            with(&|row| row.requirements = vec![requirement("k", 1001)]),
+            "requirements.values has 1001 values; at most 1000 are taken",
+        ),
+        (
+            with(&|row| row.requirements = vec![requirement(&"k".repeat(318), 1)]),
+            "requirements.key has 318 bytes; at most 317 are taken",
+        ),
+        (
+            with(&|row| row.aggregate_resources = map(66_000)),
+            "aggregate_resources has 66000 resource names; at most 256 are taken",
+        ),
+        (with(&|row| row.min_unit = map(257)), "min_unit has 257 resource names; at most 256 are taken"),
+        (with(&|row| row.group = "g".repeat(513)), "group has 513 bytes; at most 512 are taken"),
+        (
+            with(&|row| row.spread = vec![spread.clone()]),
+            "spread.topology_key has 318 bytes; at most 317 are taken",
+        ),
+        (
+            with(&|row| row.requirements = (0..99).map(|n| requirement(&format!("k{n}"), 999)).collect()),
+            "fingerprint of requirements and spread has",
+        ),
+    ] {
+        let problem = refusal(bad).to_string();
+        assert!(problem.starts_with(message), "{problem}");
+    }
+    let needs = vec![row(); 50_001];
+    let message =
+        v1alpha1::ClusterCapacityNeeds { cluster_id: "shop".into(), timestamp_unix_nanos: 1, needs };
+    assert_eq!(
+        Rollup::try_from(&message).unwrap_err().to_string(),
+        "roll-up of cluster \"shop\": needs has 50001 rows; at most 50000 are taken; nothing of it was taken"
+    );
+}
+
+#[test]
+fn a_machine_with_more_than_is_taken_is_refused_but_a_long_error_is_cut() {
+    let mut record = v1alpha1::Machine { id: "m".into(), state: 8, ..Default::default() };
+    record.last_error = "é".repeat(5000);
+    let read = Received::try_from(&record).unwrap();
+    assert_eq!(read.machine.last_error.len(), 4096, "it is dead all the same");
+    record.labels = (0..257).map(|n| (n.to_string(), String::new())).collect();
+    let refused = Received::try_from(&record).unwrap_err();
+    assert_eq!(refused.to_string(), "machine \"m\": labels has 257 labels; at most 256 are taken");
+    assert_eq!(refused.code(), "over_limit");
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use bigfleet_net::{Clock, nanos};
-use bigfleet_shard::{Event, Shard, Step};
+use bigfleet_shard::{Event, SessionId, Shard, Step};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -28,8 +28,10 @@ type Look = Box<dyn FnOnce(&Shard, i64) + Send>;
 type Act = Box<dyn FnOnce(&mut Shard, i64, &mut Step) + Send>;
 
 enum Input {
-    /// Something happened, at this time if it is a roll-up whose way is measured.
-    Tell { event: Box<Event>, arrived: Option<i64>, taken: Option<oneshot::Sender<()>> },
+    /// Something happened.
+    Tell { event: Box<Event>, taken: Option<oneshot::Sender<()>> },
+    /// A roll-up came, or another like the last; whoever sent it hears whether it was taken.
+    Rollup { session: SessionId, event: Box<Event>, arrived: Option<i64>, taken: oneshot::Sender<bool> },
     /// Somebody looks.
     Look(Look),
     /// Somebody commands; they are told once it is on disk.
@@ -51,19 +53,28 @@ pub struct Core {
 impl Core {
     /// Says that something happened.
     pub(crate) async fn tell(&self, event: Event) -> Result<(), Gone> {
-        self.inputs
-            .send(Input::Tell { event: Box::new(event), arrived: None, taken: None })
-            .await
-            .map_err(|_| Gone)
+        self.inputs.send(Input::Tell { event: Box::new(event), taken: None }).await.map_err(|_| Gone)
     }
 
     /// Says that something happened, and waits until the shard has taken it in.
-    pub(crate) async fn tell_and_wait(&self, event: Event, arrived: Option<i64>) -> Result<(), Gone> {
+    pub(crate) async fn tell_and_wait(&self, event: Event) -> Result<(), Gone> {
         let (taken, is_taken) = oneshot::channel();
-        self.inputs
-            .send(Input::Tell { event: Box::new(event), arrived, taken: Some(taken) })
-            .await
-            .map_err(|_| Gone)?;
+        let input = Input::Tell { event: Box::new(event), taken: Some(taken) };
+        self.inputs.send(input).await.map_err(|_| Gone)?;
+        is_taken.await.map_err(|_| Gone)
+    }
+
+    /// Passes on a roll-up of a session, and waits until the shard has judged it: true if it was accepted or held.
+    /// `arrived` is when it came, if its way is measured.
+    pub(crate) async fn tell_rollup(
+        &self,
+        session: SessionId,
+        event: Event,
+        arrived: Option<i64>,
+    ) -> Result<bool, Gone> {
+        let (taken, is_taken) = oneshot::channel();
+        let input = Input::Rollup { session, event: Box::new(event), arrived, taken };
+        self.inputs.send(input).await.map_err(|_| Gone)?;
         is_taken.await.map_err(|_| Gone)
     }
 
@@ -152,13 +163,18 @@ impl Loop {
 
     fn take(&mut self, input: Input, now: i64, batch: &mut Batch, decided_upon: &mut Vec<i64>) {
         match input {
-            Input::Tell { event, arrived, taken } => {
+            Input::Tell { event, taken } => {
                 self.shard.handle(*event, now, &mut batch.step);
-                decided_upon.extend(arrived);
                 if let Some(taken) = taken {
                     // Whoever sent it may have gone since.
                     let _ = taken.send(());
                 }
+            }
+            Input::Rollup { session, event, arrived, taken } => {
+                self.shard.handle(*event, now, &mut batch.step);
+                decided_upon.extend(arrived);
+                // Whoever sent it may have gone since.
+                let _ = taken.send(self.shard.has_taken_rollup(session));
             }
             Input::Look(look) => look(&self.shard, now),
             Input::Act(act, kept) => {

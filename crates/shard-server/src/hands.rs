@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::TrySendError;
 
+use bigfleet_model::text::shown;
 use bigfleet_shard::{Effect, ProviderId, Urgency};
 use tokio::runtime::Handle;
 
@@ -41,15 +42,27 @@ impl Hands for Staff {
             Effect::HangUp { session, why } => self.sessions.hang_up(session, why),
             Effect::Record(record) => {
                 let Some(recorder) = &self.recorder else { return };
-                if let Err(TrySendError::Full(record)) = recorder.try_send(record) {
-                    self.metrics.record_lost();
-                    tracing::warn!(cycle = record.cycle, "the decision record cannot keep up and has a gap");
-                    ask_for_full(&self.runtime, &self.core);
+                match recorder.try_send(record) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(record)) => {
+                        self.metrics.record_lost();
+                        tracing::warn!(
+                            cycle = record.cycle,
+                            "the decision record cannot keep up and has a gap"
+                        );
+                        ask_for_full(&self.runtime, &self.core);
+                    }
+                    // The thread has died, and the server is about to end with that word.
+                    Err(TrySendError::Disconnected(record)) => {
+                        self.metrics.record_lost();
+                        tracing::error!(cycle = record.cycle, "nobody writes the decision record any more");
+                    }
                 }
             }
             Effect::Say(notice) => {
                 self.metrics.said(&notice);
-                let (code, text) = (notice.code, notice.text);
+                // Names and errors in it came from outside; a log is read on terminals.
+                let (code, text) = (notice.code, shown(&notice.text));
                 match notice.urgency {
                     Urgency::Info => tracing::info!(code, "{text}"),
                     Urgency::Warning => tracing::warn!(code, "{text}"),

@@ -4,7 +4,7 @@
 //! named: a span for each cycle with its phases, each call to a provider, each roll-up. A collector that is slow or gone
 //! costs traces and nothing else.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
@@ -82,7 +82,11 @@ impl Telemetry {
                 reason: error.to_string(),
             })
         };
-        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+        // Colours are for eyes: a file or a collector would keep them as rubbish.
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let coloured = io::stderr().is_terminal() && !no_color;
+        let lines =
+            tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(coloured).with_target(false);
         let lines = match settings.form {
             LogForm::Text => lines.with_filter(filter()?).boxed(),
             LogForm::Json => lines.json().flatten_event(true).with_filter(filter()?).boxed(),

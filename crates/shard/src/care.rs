@@ -115,7 +115,7 @@ impl Shard {
         let Some(row) = self.table.get_mut(slot) else { return };
         match error.kind {
             CallErrorKind::NotFound if row.flight.is_none() => {
-                self.lose(slot, "is unknown to its provider", now, step);
+                self.lose(slot, "is unknown to its provider", step);
             }
             CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
                 // No answer says nothing about the machine: ask again without counting.

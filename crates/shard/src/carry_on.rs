@@ -76,8 +76,12 @@ impl Shard {
         }
         if demand.folded {
             // Nobody reports a folded need; what it was made of must be as it was.
-            let cluster = self.clusters.get(&demand.need.cluster);
-            return cluster.map(|cluster| cluster.changed_unix_nanos) < self.last_cycle;
+            let (Some(cluster), Some(last_cycle)) =
+                (self.clusters.get(&demand.need.cluster), self.last_cycle)
+            else {
+                return false;
+            };
+            return cluster.changed_unix_nanos < last_cycle;
         }
         let reported = self.engine.need(&demand.need.key());
         reported.is_some_and(|now| now.need.aggregate.covers(&demand.need.aggregate))

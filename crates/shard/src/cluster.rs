@@ -7,7 +7,17 @@ use bigfleet_model::need::Need;
 
 use crate::event::{Rollup, SessionId};
 use crate::memory::HeldRollup;
+use crate::names::Brought;
 use crate::table::Slot;
+
+/// What an operator adds to the protocol version of its hello, after a `+`, if it acknowledges a reclaim twice: when it
+/// begins to let go of the machine, and when it is done. Others acknowledge once, and that is all they ever say.
+pub const ACKS_DONE: &str = "acks-done";
+
+/// Whether a protocol version has this addition.
+pub(crate) fn adds(protocol: &str, addition: &str) -> bool {
+    protocol.split('+').skip(1).any(|added| added == addition)
+}
 
 /// One cluster.
 #[derive(Debug, Default)]
@@ -22,10 +32,14 @@ pub struct Cluster {
     pub held: Option<HeldRollup>,
     /// Its operator's connection.
     pub session: Option<SessionId>,
+    /// When the connection before ended; 0 for not in this life.
+    pub(crate) closed_unix_nanos: i64,
     /// When that connection was opened.
     pub session_since_unix_nanos: i64,
     /// The protocol its operator speaks.
     pub protocol: Box<str>,
+    /// Whether its operator says when it is done letting go of a machine, see [`ACKS_DONE`].
+    pub acks_done: bool,
     /// How many machines it holds that are Configured.
     pub configured: usize,
     /// Its operator failed so often in a row.
@@ -36,8 +50,12 @@ pub struct Cluster {
     pub operator_error: Box<str>,
     /// When and how many machines were reclaimed lately.
     pub reclaims: Vec<(i64, u32)>,
+    /// The connection whose last roll-up was accepted or held: only on it may one say "the same again".
+    pub(crate) taken_from: Option<SessionId>,
     /// The rows that wait to be confirmed, and the connection that reported them.
     pub(crate) pending: Option<(SessionId, Rollup)>,
+    /// How many names and keys nobody knew before it reported them.
+    pub(crate) brought: Brought,
     /// Machines bound to it.
     pub(crate) bound: BTreeSet<Slot>,
 }

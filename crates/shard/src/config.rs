@@ -124,7 +124,7 @@ pub struct Patience {
     pub list: i64,
     /// An operator's answer with a bootstrap blob.
     pub blob: i64,
-    /// How long a call is tried again before its machine is given up for this time.
+    /// How often a call is tried again before its machine is given up for this time.
     pub retry_budget: u32,
     /// The first wait between two tries; it doubles.
     pub retry_first: i64,
@@ -138,6 +138,8 @@ pub struct Patience {
     pub draining: i64,
     /// How long a machine may be Deleting.
     pub deleting: i64,
+    /// How long a cluster that nobody reports for and that holds nothing is remembered.
+    pub gone_cluster: i64,
     /// How often a Failed machine is asked about before it is quarantined.
     pub failed_tries: u32,
     /// How long a cluster whose operator refused or did not answer is left alone at first; it doubles.
@@ -191,6 +193,7 @@ impl Default for Patience {
             configuring: 20 * MINUTE,
             draining: 20 * MINUTE,
             deleting: 30 * MINUTE,
+            gone_cluster: 60 * MINUTE,
             failed_tries: 6,
             operator_backoff_first: 5 * SECOND,
             operator_backoff_most: 5 * MINUTE,

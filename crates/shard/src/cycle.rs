@@ -62,9 +62,12 @@ impl Phase {
 fn listed(fates: &[Fate]) -> Vec<usize> {
     let mut room = LISTED_WITHOUT_ROOM;
     let is_listed = |index: &usize| {
-        let had_room = !matches!(fates[*index], Fate::OverBound | Fate::NoPlace);
-        room -= usize::from(!had_room && room > 0);
-        had_room || room > 0
+        if !matches!(fates[*index], Fate::OverBound | Fate::NoPlace) {
+            return true;
+        }
+        let is_within = room > 0;
+        room -= usize::from(is_within);
+        is_within
     };
     (0..fates.len()).filter(is_listed).collect()
 }
@@ -264,5 +267,19 @@ impl Shard {
         if self.config.record {
             step.effects.push(Effect::Record(record));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_without_room_as_many_are_listed_as_is_said() {
+        let most = LISTED_WITHOUT_ROOM;
+        assert_eq!(listed(&vec![Fate::NoPlace; most + 1]), (0..most).collect::<Vec<_>>());
+        let mixed = [vec![Fate::OverBound; most + 5], vec![Fate::Begun; 2]].concat();
+        let places: Vec<usize> = (0..most).chain(most + 5..most + 7).collect();
+        assert_eq!(listed(&mixed), places, "all that had room");
     }
 }

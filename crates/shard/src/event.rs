@@ -136,7 +136,7 @@ pub struct Rollup {
     pub cluster: Arc<str>,
     /// When the cluster took stock, by its own clock.
     pub taken_unix_nanos: i64,
-    /// One need per row, not merged and not stamped.
+    /// The rows, not stamped. A border that merges rows of one key and sends them in key order spares the shard the work.
     pub needs: Vec<Need>,
 }
 
@@ -187,7 +187,8 @@ pub enum Event {
         /// What it said.
         rollup: Result<Rollup, String>,
     },
-    /// A roll-up that says, byte for byte, what the last one on this connection said.
+    /// A roll-up that says, byte for byte, what the last one on this connection said. What that means, the shard decides;
+    /// [`crate::Shard::has_taken_rollup`] tells whether it would be understood.
     RollupAgain {
         /// Who sent it.
         session: SessionId,

@@ -112,11 +112,12 @@ impl Shard {
         match stage {
             Stage::Blob(request) => self.ask_for_blob(slot, request, now, step),
             Stage::LettingGo(instruction) => {
+                self.waiting.insert(instruction, slot);
                 let until = self.flight(slot).grace_until_unix_nanos;
                 self.announce(slot, now, step);
                 self.timers.set(until, Timer::LetGo(slot, instruction));
             }
-            _ => self.enqueue(slot, now, step),
+            _ => self.enqueue(slot),
         }
     }
 
@@ -165,6 +166,7 @@ impl Shard {
     /// Asks the operator for what the node needs to join.
     fn ask_for_blob(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
         self.flight_mut(slot).stage = Stage::Blob(request);
+        self.waiting.insert(request, slot);
         let flight = self.flight(slot);
         let session =
             flight.cluster.as_ref().and_then(|name| self.clusters.get(name)).and_then(|c| c.session);
@@ -201,7 +203,7 @@ impl Shard {
                 };
                 self.operator_is_well(slot);
                 self.flight_mut(slot).blob = Some((blob, until));
-                self.enqueue(slot, now, step);
+                self.enqueue(slot);
             }
         }
     }
@@ -217,8 +219,17 @@ impl Shard {
 
     /// The machine of a session's cluster that is in this very stage.
     fn waiting_for(&self, session: SessionId, stage: Stage) -> Option<Slot> {
-        let cluster = self.clusters.get(self.sessions.get(&session)?)?;
-        cluster.bound.iter().copied().find(|slot| self.stage(*slot) == Some(stage))
+        let (Stage::Blob(id) | Stage::LettingGo(id)) = stage else { return None };
+        let slot = *self.waiting.get(&id)?;
+        let is_theirs = *self.table.get(slot)?.machine.cluster == **self.sessions.get(&session)?;
+        (is_theirs && self.stage(slot) == Some(stage)).then_some(slot)
+    }
+
+    /// Nobody waits for the word of a cluster any more that this stage waited for.
+    fn no_longer_waits(&mut self, stage: Stage) {
+        if let Stage::Blob(id) | Stage::LettingGo(id) = stage {
+            self.waiting.remove(&id);
+        }
     }
 
     pub(crate) fn blob_is_late(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
@@ -267,48 +278,49 @@ impl Shard {
         }
     }
 
-    /// A cluster acknowledged an instruction: the first time it begins to let go, the second time it is done. One that
-    /// had nothing to cordon is done at once.
-    pub(crate) fn take_reclaim_ack(
-        &mut self,
-        session: SessionId,
-        instruction: WireId,
-        nodes_started: i32,
-        now: i64,
-        step: &mut Step,
-    ) {
+    /// A cluster acknowledged an instruction. Most operators do so once, when they have cordoned: nothing more will come
+    /// from them, so the drain begins, with the rest of the grace for the provider to keep. One that says it acknowledges
+    /// twice is waited for: the second time it is done. One that had nothing to cordon is done at once.
+    pub(crate) fn take_reclaim_ack(&mut self, session: SessionId, instruction: WireId, nodes_started: i32) {
         let Some(slot) = self.waiting_for(session, Stage::LettingGo(instruction)) else {
             self.tally.late_answers += 1;
             return;
         };
+        let cluster = self.clusters.get(&*self.table.row(slot).machine.cluster);
+        let acks_done = cluster.is_some_and(|cluster| cluster.acks_done);
         let flight = self.flight_mut(slot);
         flight.acks += 1;
-        if nodes_started <= 0 || flight.acks >= 2 {
+        if nodes_started <= 0 || !acks_done || flight.acks >= 2 {
             self.tally.early_drains += 1;
-            self.enqueue(slot, now, step);
+            self.enqueue(slot);
         }
     }
 
-    pub(crate) fn grace_is_over(&mut self, slot: Slot, instruction: WireId, now: i64, step: &mut Step) {
+    pub(crate) fn grace_is_over(&mut self, slot: Slot, instruction: WireId) {
         if self.stage(slot) == Some(Stage::LettingGo(instruction)) {
-            self.enqueue(slot, now, step);
+            self.enqueue(slot);
         }
     }
 
-    /// Puts a flight in line for a place.
-    pub(crate) fn enqueue(&mut self, slot: Slot, now: i64, step: &mut Step) {
+    /// Puts a flight in line for a place. The line moves at the end of the step.
+    pub(crate) fn enqueue(&mut self, slot: Slot) {
         let was = self.flight(slot).stage;
+        self.no_longer_waits(was);
         self.airborne += usize::from(matches!(was, Stage::LettingGo(_)));
         let flight = self.flight_mut(slot);
         flight.stage = Stage::Queued;
         let place = (flight.rank(), flight.begun_unix_nanos, slot);
         self.queue.insert(place);
-        self.pump(now, step);
+        self.pump_due = true;
     }
 
     /// Gives free places to those in line, preemptions first. What a pause covers stays in line.
+    ///
+    /// Called once at the end of every step, never from within one: giving a place can end the flight it is given to (a
+    /// blob that expired in line, and no operator to ask for another), and whatever ends a flight must not find the line
+    /// half walked. Such a flight touches no other machine, so the rest of the line is still as it was copied.
     pub(crate) fn pump(&mut self, now: i64, step: &mut Step) {
-        if self.queue.is_empty() {
+        if !std::mem::take(&mut self.pump_due) || self.calling >= self.config.limits.flights {
             return;
         }
         let waiting: Vec<(u8, i64, Slot)> = self.queue.iter().copied().collect();
@@ -317,6 +329,7 @@ impl Shard {
                 return;
             }
             let slot = place.2;
+            debug_assert_eq!(self.stage(slot), Some(Stage::Queued), "who is in line waits for a place");
             let flight = self.flight(slot);
             let gets = flight.need.as_ref().map(|demand| &*demand.need.cluster);
             let held = pauses::holds(&self.pauses, now, flight.kind, [flight.cluster.as_deref(), gets]);
@@ -367,14 +380,10 @@ impl Shard {
     }
 
     /// Takes a flight off a machine, whatever stage it is in.
-    pub(crate) fn end_flight(
-        &mut self,
-        slot: Slot,
-        outcome: &'static str,
-        now: i64,
-        step: &mut Step,
-    ) -> Option<Flight> {
+    pub(crate) fn end_flight(&mut self, slot: Slot, outcome: &'static str) -> Option<Flight> {
         let flight = *self.table.row_mut(slot).flight.take()?;
+        self.pump_due = true;
+        self.no_longer_waits(flight.stage);
         self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
         match flight.stage {
             Stage::Queued => {
@@ -393,13 +402,12 @@ impl Shard {
         }
         self.may_move(slot);
         Tally::bump(&mut self.tally.flights, (flight.kind, outcome));
-        self.pump(now, step);
         Some(flight)
     }
 
     /// Undoes an order the provider never carried out.
     pub(crate) fn roll_back(&mut self, slot: Slot, outcome: &'static str, now: i64, step: &mut Step) {
-        let Some(flight) = self.end_flight(slot, outcome, now, step) else { return };
+        let Some(flight) = self.end_flight(slot, outcome) else { return };
         let row = self.table.row(slot);
         let mut machine = Machine::clone(&row.machine);
         machine.state = flight.from;

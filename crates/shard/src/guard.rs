@@ -4,8 +4,10 @@
 //! when enough further reports agree is it taken. Confirmations must lie apart in time and come over one connection: an
 //! operator that crashes and reports nothing each time it comes up confirms nothing.
 
+use std::collections::BTreeMap;
+
 use bigfleet_model::need::Need;
-use bigfleet_model::resource::ResourceVec;
+use bigfleet_model::resource::{MAX_AMOUNT, ResourceName};
 
 use crate::config::GuardConfig;
 use crate::event::SessionId;
@@ -20,13 +22,22 @@ pub(crate) fn suspicion(config: &GuardConfig, accepted: &[Need], reported: &[Nee
     if (reported.len() as f64) < keeps * accepted.len() as f64 {
         return Some(format!("it has {} rows where {} were accepted", reported.len(), accepted.len()));
     }
-    let total = |rows: &[Need]| rows.iter().fold(ResourceVec::ZERO, |sum, need| sum.add(&need.aggregate));
-    let (before, after) = (total(accepted), total(reported));
+    let (before, after) = (totals(accepted), totals(reported));
     before.iter().find_map(|(name, amount)| {
-        let left = after.get(name);
+        let (amount, left) = (*amount, after.get(name).copied().unwrap_or(0));
         ((left as f64) < keeps * amount as f64)
             .then(|| format!("it asks for {left} {name} in all where {amount} were accepted"))
     })
+}
+
+/// How much is asked for in all, by name. As much work as there are amounts, however many names there are.
+fn totals(rows: &[Need]) -> BTreeMap<&ResourceName, u64> {
+    let mut totals = BTreeMap::new();
+    for (name, amount) in rows.iter().flat_map(|need| need.aggregate.iter()) {
+        let total: &mut u64 = totals.entry(name).or_default();
+        *total = total.saturating_add(amount).min(MAX_AMOUNT);
+    }
+    totals
 }
 
 /// Counts a suspicious report. The held report after it, and whether it is believed now.
@@ -60,6 +71,7 @@ mod tests {
 
     use bigfleet_model::penalty::PenaltyBucket;
     use bigfleet_model::profile::Profile;
+    use bigfleet_model::resource::ResourceVec;
 
     use super::*;
     use crate::config::SECOND;

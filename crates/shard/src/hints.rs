@@ -4,11 +4,13 @@
 //! changed is sent.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use bigfleet_model::need::NeedKey;
+use bigfleet_model::need::{Need, NeedKey};
 
 use crate::effect::{Available, Confidence, Effect, Frame, Step};
+use crate::ingest::identity;
 use crate::shard::Shard;
 
 /// Count, confidence and price, as bits.
@@ -54,18 +56,21 @@ impl Shard {
 
     /// The needs whose turn it is: those of connected clusters after the one looked at last, round and round.
     fn next_hints(&self) -> Vec<NeedKey> {
-        let keys = |from: Option<&NeedKey>| {
-            let after = from.cloned();
-            let start = after.as_ref().map(|key| key.cluster.clone());
-            let in_turn = self.clusters.range::<str, _>((
-                start.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included),
-                std::ops::Bound::Unbounded,
-            ));
-            let needs = in_turn
-                .filter(|(_, cluster)| cluster.session.is_some())
-                .flat_map(|(_, cluster)| cluster.demand.iter().map(bigfleet_model::need::Need::key));
-            let most = self.config.limits.hints_per_cycle;
-            needs.filter(|key| after.as_ref().is_none_or(|after| key > after)).take(most).collect::<Vec<_>>()
+        let keys = |after: Option<&NeedKey>| {
+            let start = after.map_or(Bound::Unbounded, |after| Bound::Included(&*after.cluster));
+            let in_turn = self.clusters.range::<str, _>((start, Bound::Unbounded));
+            let connected = in_turn.filter(|(_, cluster)| cluster.session.is_some());
+            let needs = connected.flat_map(|(name, cluster)| {
+                // Rows are in key order, so those before the one looked at last are stepped over, not read.
+                let after = after.filter(|after| after.cluster == *name);
+                let from = after.map_or(0, |after| {
+                    cluster
+                        .demand
+                        .partition_point(|need| identity(need) <= (&after.fingerprint, &after.group))
+                });
+                cluster.demand[from..].iter().map(Need::key)
+            });
+            needs.take(self.config.limits.hints_per_cycle).collect::<Vec<_>>()
         };
         let next = keys(self.hints.last.as_ref());
         if next.is_empty() { keys(None) } else { next }
@@ -74,10 +79,9 @@ impl Shard {
     fn hint_about(&mut self, key: &NeedKey, now: i64, step: &mut Step) {
         let Some(cluster) = self.clusters.get(&key.cluster) else { return };
         let Some(session) = cluster.session else { return };
-        let need = cluster
-            .demand
-            .iter()
-            .find(|need| need.profile.fingerprint() == &*key.fingerprint && need.group == key.group);
+        let wanted = (&*key.fingerprint, &*key.group);
+        let at = cluster.demand.binary_search_by(|need| identity(need).cmp(&wanted));
+        let need = at.ok().map(|at| &cluster.demand[at]);
         let (Some(need), Some(free)) = (need, self.engine.available(key)) else { return };
         let count = u32::try_from(free.idle + free.speculative).unwrap_or(u32::MAX);
         let cheapest = free.cheapest.as_ref().and_then(|(price, id)| {

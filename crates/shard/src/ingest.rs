@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bigfleet_engine::RollupError;
 use bigfleet_model::need::{Need, aggregate};
 use bigfleet_model::text::Quoted;
 
@@ -13,6 +14,17 @@ use crate::memory::{Fact, HeldRollup};
 use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::Input;
+
+/// What tells a cluster's needs apart, and their order.
+pub(crate) fn identity(need: &Need) -> (&str, &str) {
+    (need.profile.fingerprint(), &need.group)
+}
+
+/// Rows in key order, those of one key merged. The border sends them so; then this is a look.
+fn in_order(rows: &[Need]) -> Vec<Need> {
+    let is_before = |pair: &[Need]| identity(&pair[0]) < identity(&pair[1]);
+    if rows.windows(2).all(is_before) { rows.to_vec() } else { aggregate(rows.iter().cloned()) }
+}
 
 impl Shard {
     /// Takes up what was accepted in a life before. Reclaims stay shut until the cluster has reported in this one.
@@ -26,8 +38,16 @@ impl Shard {
         for (name, rows) in demand {
             let share =
                 |need: &Need| Need { profile: self.profiles.share(need.profile.clone()), ..need.clone() };
-            let rows = rows.iter().map(share).collect();
-            self.replace(&name, rows, now);
+            let rows: Arc<[Need]> = rows.iter().map(share).collect();
+            if let Ok(brought) = self.names.new_in(&rows) {
+                self.clusters.entry(name.clone()).or_default().brought.grow(&brought);
+                self.names.learn(brought);
+            }
+            if self.replace(&name, rows, now).is_err() {
+                // A newer build may be stricter than the one that took it. The cluster reports again in a moment and is
+                // told; until then nothing of its is taken.
+                Tally::bump(&mut self.tally.rollups, "refused");
+            }
         }
         for (name, held) in held {
             self.clusters.entry(name).or_default().held = Some(held);
@@ -53,14 +73,19 @@ impl Shard {
         self.answer_rollup(&name, session, reception, step);
     }
 
-    /// A roll-up came that says what the last one on this connection said.
+    /// A roll-up came that says what the last one on this connection said. It means what that one meant: accepted if
+    /// that was, one more confirmation if that is held. After one that was refused there is nothing to repeat.
     pub(crate) fn take_rollup_again(&mut self, session: SessionId, now: i64, step: &mut Step) {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let cluster = self.clusters.entry(name.clone()).or_default();
-        let pending = cluster.pending.take_if(|(from, _)| *from == session);
-        let reception = if let Some((_, rollup)) = pending {
+        let reception = if cluster.taken_from != Some(session) {
+            let why = "it repeats a roll-up that was not taken on this connection; send it whole".into();
+            Reception::Refused { why }
+        } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
             // Put back so that the guard sees the same connection.
-            cluster.pending = Some((session, Rollup { needs: Vec::new(), ..rollup.clone() }));
+            let taken_unix_nanos = rollup.taken_unix_nanos;
+            let empty = Rollup { cluster: name.clone(), taken_unix_nanos, needs: Vec::new() };
+            cluster.pending = Some((session, empty));
             self.consider(&name, session, rollup, now, step)
         } else {
             self.has_reported(&name, now);
@@ -69,7 +94,13 @@ impl Shard {
         self.answer_rollup(&name, session, reception, step);
     }
 
-    fn answer_rollup(&mut self, name: &str, session: SessionId, reception: Reception, step: &mut Step) {
+    /// Whether the last roll-up of a connection was taken, so that another like it need not be read.
+    pub fn has_taken_rollup(&self, session: SessionId) -> bool {
+        let cluster = self.sessions.get(&session).and_then(|name| self.clusters.get(name));
+        cluster.is_some_and(|cluster| cluster.taken_from == Some(session))
+    }
+
+    fn answer_rollup(&mut self, name: &Arc<str>, session: SessionId, reception: Reception, step: &mut Step) {
         let (code, notice) = match &reception {
             Reception::Accepted => ("accepted", None),
             Reception::Held { seen, of, why } => (
@@ -83,6 +114,8 @@ impl Shard {
                 ("refused", Some(format!("cluster {name}: roll-up refused: {why}; its demand before stays")))
             }
         };
+        let is_taken = !matches!(reception, Reception::Refused { .. });
+        self.clusters.entry(name.clone()).or_default().taken_from = is_taken.then_some(session);
         Tally::bump(&mut self.tally.rollups, code);
         if let Some(text) = notice {
             Self::say(
@@ -112,13 +145,13 @@ impl Shard {
             );
             return Reception::Refused { why };
         }
-        for (number, need) in rollup.needs.iter().enumerate() {
-            if let Err(error) = need.profile.validate() {
-                return Reception::Refused { why: format!("row {number}: {error}") };
-            }
-        }
-        let reported = aggregate(rollup.needs.iter().cloned());
+        let reported = in_order(&rollup.needs);
         let cluster = self.clusters.entry(name.clone()).or_default();
+        let brought = self.names.new_in(&reported);
+        let brought = match brought.and_then(|new| cluster.brought.may_grow(&new).map(|()| new)) {
+            Ok(new) => new,
+            Err(why) => return Reception::Refused { why: why.to_string() },
+        };
         if let Some(why) = guard::suspicion(&self.config.guard, &cluster.demand, &reported) {
             let before = cluster.pending.as_ref().map(|(from, _)| *from);
             let same = guard::is_same_session(before, session);
@@ -135,17 +168,29 @@ impl Shard {
                 return Reception::Held { seen, of, why };
             }
         }
+        if let Err(error) = self.accept(name, reported, now, step) {
+            return Reception::Refused { why: error.to_string() };
+        }
+        let cluster = self.clusters.entry(name.clone()).or_default();
         if cluster.held.take().is_some() {
             step.facts.push(Fact::Held(name.clone(), None));
         }
         cluster.pending = None;
-        self.accept(name, reported, now, step);
+        cluster.brought.grow(&brought);
+        self.names.learn(brought);
         self.has_reported(name, now);
         Reception::Accepted
     }
 
-    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen.
-    fn accept(&mut self, name: &Arc<str>, mut reported: Vec<Need>, now: i64, step: &mut Step) {
+    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen. Nothing is remembered of
+    /// rows that the engine does not take.
+    fn accept(
+        &mut self,
+        name: &Arc<str>,
+        mut reported: Vec<Need>,
+        now: i64,
+        step: &mut Step,
+    ) -> Result<(), RollupError> {
         let cluster = self.clusters.entry(name.clone()).or_default();
         let before = &cluster.demand;
         // Both are in key order.
@@ -171,17 +216,18 @@ impl Shard {
             need.parked = false;
         }
         if same {
-            return;
+            return Ok(());
         }
-        cluster.changed_unix_nanos = now;
         let rows: Arc<[Need]> = reported.into();
-        step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then(|| rows.clone())));
-        self.replace(name, rows, now);
+        self.replace(name, rows.clone(), now)?;
+        self.clusters.entry(name.clone()).or_default().changed_unix_nanos = now;
+        step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then_some(rows)));
         self.news.demand = true;
+        Ok(())
     }
 
-    /// Puts rows before the engine.
-    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) {
+    /// Puts rows before the engine. If it refuses them everything is as before.
+    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) -> Result<(), RollupError> {
         let mut stamped = rows.to_vec();
         for need in stamped.iter_mut().filter(|need| need.profile.same().is_some()) {
             need.parked = self.parking.is_parked(&need.key());
@@ -189,13 +235,10 @@ impl Shard {
         // Parked gangs are rare; without them all may share the rows.
         let needs =
             if stamped.iter().any(|need| need.parked) { stamped.clone().into() } else { rows.clone() };
-        if let Err(error) = self.engine.replace(name, stamped, now) {
-            // Rows were checked when they came in; those from disk passed then.
-            debug_assert!(false, "{error}");
-            return;
-        }
+        self.engine.replace(name, stamped, now)?;
         self.clusters.entry(name.clone()).or_default().demand = rows;
         self.tape.push(Input::Replace { cluster: name.clone(), needs, at_unix_nanos: now });
+        Ok(())
     }
 
     /// Opens the gate: this cluster has spoken, so things may be taken from it.

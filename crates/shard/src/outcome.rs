@@ -27,6 +27,7 @@ impl Shard {
         step: &mut Step,
     ) {
         self.calling -= 1;
+        self.pump_due = true;
         if !self.is_flying(slot, number) {
             self.tally.late_answers += 1;
             return;
@@ -36,7 +37,7 @@ impl Shard {
         row.touched = now;
         let missed = std::mem::take(&mut row.missed);
         let provider = row.provider;
-        let flight = self.end_flight(slot, "accepted", now, step).expect("the flight was there");
+        let flight = self.end_flight(slot, "accepted").expect("the flight was there");
         match machine {
             None => {}
             Some(Err(bad)) => self.refuse(provider, &bad, step),
@@ -68,7 +69,6 @@ impl Shard {
             }
             self.list_soon(provider, now);
         }
-        self.pump(now, step);
     }
 
     /// A move was not accepted, or nobody knows.
@@ -81,6 +81,7 @@ impl Shard {
         step: &mut Step,
     ) {
         self.calling -= 1;
+        self.pump_due = true;
         if !self.is_flying(slot, number) {
             self.tally.late_answers += 1;
             return;
@@ -95,7 +96,7 @@ impl Shard {
                 self.roll_back(slot, "fenced", now, step);
                 self.fence(slot, error, step);
             }
-            CallErrorKind::NotFound => self.lose(slot, "is unknown to its provider", now, step),
+            CallErrorKind::NotFound => self.lose(slot, "is unknown to its provider", step),
             CallErrorKind::NotSupported => {
                 self.not_supported(slot, error, now, step);
             }
@@ -120,7 +121,7 @@ impl Shard {
                 let row = self.table.row_mut(slot);
                 let flight = row.flight.as_mut().expect("the flight is there");
                 if flight.tries > patience.retry_budget {
-                    self.give_up(slot, error, now, step);
+                    self.give_up(slot, error, step);
                 } else {
                     flight.stage = Stage::Backoff;
                     let wait = (patience.retry_first << (flight.tries - 1).min(20)).min(patience.retry_most);
@@ -128,19 +129,18 @@ impl Shard {
                 }
             }
         }
-        self.pump(now, step);
     }
 
     /// Tries a call again, with a new sequence number.
-    pub(crate) fn retry(&mut self, slot: Slot, number: u64, now: i64, step: &mut Step) {
+    pub(crate) fn retry(&mut self, slot: Slot, number: u64) {
         if self.is_flying(slot, number) && self.flight(slot).stage == Stage::Backoff {
-            self.enqueue(slot, now, step);
+            self.enqueue(slot);
         }
     }
 
     /// Nobody knows what became of the order. The machine stays as we see it until its provider says otherwise; it is
     /// asked, and the watchdog has an eye on it.
-    fn give_up(&mut self, slot: Slot, error: &CallError, now: i64, step: &mut Step) {
+    fn give_up(&mut self, slot: Slot, error: &CallError, step: &mut Step) {
         let row = self.table.row(slot);
         let text = format!(
             "machine {}: no answer from provider {} in {} tries ({error}); it is left to the next listing",
@@ -149,7 +149,7 @@ impl Shard {
             self.config.patience.retry_budget + 1
         );
         Self::say(step, Urgency::Warning, "gave_up", text);
-        self.end_flight(slot, "gave_up", now, step);
+        self.end_flight(slot, "gave_up");
         self.remember(slot, step);
         self.ask(slot, step);
     }
@@ -210,7 +210,7 @@ impl Shard {
                 exists && told.machine.id == self.table.row(slot).machine.id
             });
         if is_made {
-            self.end_flight(slot, "refused", now, step);
+            self.end_flight(slot, "refused");
         } else {
             self.roll_back(slot, "refused", now, step);
         }

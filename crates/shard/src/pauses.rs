@@ -90,16 +90,17 @@ impl Shard {
             return Err(CommandError::NoSuchPause(name(scope)));
         }
         for number in &ended {
-            self.end_pause(*number, now, step);
+            self.end_pause(*number, step);
         }
+        self.pump(now, step);
         Ok(ended)
     }
 
-    pub(crate) fn end_pause(&mut self, number: u64, now: i64, step: &mut Step) {
+    pub(crate) fn end_pause(&mut self, number: u64, step: &mut Step) {
         if self.pauses.remove(&number).is_some() {
             step.facts.push(Fact::Pause(number, None));
             self.news.command = true;
-            self.pump(now, step);
+            self.pump_due = true;
         }
     }
 
@@ -108,7 +109,7 @@ impl Shard {
         let over = |pause: &Pause| pause.until_unix_nanos.is_some_and(|until| until <= now);
         let ended: Vec<u64> = self.pauses.iter().filter(|(_, pause)| over(pause)).map(|(n, _)| *n).collect();
         for number in ended {
-            self.end_pause(number, now, step);
+            self.end_pause(number, step);
         }
     }
 

@@ -179,11 +179,22 @@ impl Shard {
                     self.news.supply = true;
                     self.tape.push(Input::Observe(row.machine.clone()));
                 }
-                // Our own view breaks no invariant; a provider's was checked at the border.
-                Err(error) => debug_assert!(false, "{error}"),
+                Err(error) => {
+                    // Our own view breaks no invariant; a provider's word is checked before it is adopted. Should it
+                    // happen all the same, the engine must not go on with what the machine was before.
+                    debug_assert!(false, "{error}");
+                    self.hide(slot);
+                }
             }
-        } else if row.shown {
-            row.shown = false;
+        } else {
+            self.hide(slot);
+        }
+    }
+
+    /// Takes a machine out of the engine's sight, if it was there.
+    fn hide(&mut self, slot: Slot) {
+        let row = self.table.row_mut(slot);
+        if std::mem::take(&mut row.shown) {
             self.engine.remove(&row.machine.id);
             self.tape.push(Input::Remove(row.machine.id.clone()));
             self.news.supply = true;

@@ -44,7 +44,7 @@ pub struct MachineView<'a> {
 impl<'a> MachineView<'a> {
     fn of((slot, row): (Slot, &'a Row)) -> Self {
         Self {
-            place: slot.0,
+            place: slot.place(),
             machine: &row.machine,
             provider: row.provider,
             told: row.told,

@@ -98,7 +98,7 @@ impl Shard {
             return false;
         }
         let Some(slot) = self.table.recognise(provider.cursor, digest, || report.id()) else { return false };
-        provider.cursor = slot.0 + 1;
+        provider.cursor = slot.place() + 1;
         let round = provider.generation;
         self.table.heard(slot).listing = round;
         if digest as u8 == round as u8 {
@@ -144,7 +144,7 @@ impl Shard {
                     self.tally.bad_stamps += told.bad_stamps as u64;
                     let met = self.meet(id, told.machine, content, now, step);
                     if let Some(slot) = met {
-                        self.providers[id.0 as usize].cursor = slot.0 + 1;
+                        self.providers[id.0 as usize].cursor = slot.place() + 1;
                         if self.table.row(slot).flight.is_none() {
                             self.table.heard(slot).digest = sealed(report.digest(), id);
                         }
@@ -170,7 +170,7 @@ impl Shard {
         let is_ours = row.flight.is_some();
         let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
         let is_late = row.touched >= begun;
-        self.providers[id.0 as usize].cursor = slot.0 + 1;
+        self.providers[id.0 as usize].cursor = slot.place() + 1;
         let heard = self.table.heard(slot);
         heard.listing = generation;
         if heard.content == content {
@@ -298,7 +298,7 @@ impl Shard {
             return true;
         }
         for slot in gone {
-            self.lose(slot, "is gone from its provider's listing", now, step);
+            self.lose(slot, "is gone from its provider's listing", step);
         }
         true
     }
@@ -346,11 +346,32 @@ impl Shard {
         step.effects.push(Effect::Call { call, provider: row.provider, request, sequence: 0, timeout_nanos });
     }
 
-    /// Takes a provider's word about a machine we know.
+    /// Whether a record can be adopted at all: it must break no invariant. Checked before anything follows from it, so
+    /// that what is told, kept and counted is never of a machine the engine would refuse.
+    fn is_sound(&mut self, id: ProviderId, told: &Machine, step: &mut Step) -> bool {
+        let (code, text) = match told.check() {
+            Err(error) => (error.problem.code(), error.to_string()),
+            // Of a machine that is not ours the engine hears nothing.
+            Ok(()) if !self.owns(told) => return true,
+            Ok(()) => match self.names.learn_of_machine(told.provides()) {
+                Ok(()) => return true,
+                Err(error) => ("over_limit", format!("machine {}: {error}", Quoted(&told.id))),
+            },
+        };
+        let bad = BadRecord { id: told.id.clone(), code, text };
+        self.refuse(id, &bad, step);
+        false
+    }
+
+    /// Takes a provider's word about a machine we know. Of a record that breaks an invariant nothing is taken.
     pub(crate) fn adopt(&mut self, slot: Slot, mut told: Machine, content: u64, now: i64, step: &mut Step) {
+        if !self.is_sound(self.table.row(slot).provider, &told, step) {
+            self.table.heard(slot).content = content;
+            return;
+        }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
-            self.lose(slot, "left the domains of this shard", now, step);
+            self.lose(slot, "left the domains of this shard", step);
             return;
         }
         let row = self.table.row(slot);
@@ -382,7 +403,7 @@ impl Shard {
                 _ => {}
             }
             if row.flight.is_some() {
-                self.end_flight(slot, "overtaken", now, step);
+                self.end_flight(slot, "overtaken");
             }
             if let Some(action) = self.second_half(slot, &told, now) {
                 self.table.heard(slot).content = content;
@@ -403,6 +424,9 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) -> Option<Slot> {
+        if !self.is_sound(id, &told, step) {
+            return None;
+        }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
             return None;
@@ -462,9 +486,9 @@ impl Shard {
     }
 
     /// A machine we knew is no longer there for us.
-    pub(crate) fn lose(&mut self, slot: Slot, how: &str, now: i64, step: &mut Step) {
+    pub(crate) fn lose(&mut self, slot: Slot, how: &str, step: &mut Step) {
         if self.table.row(slot).flight.is_some() {
-            self.end_flight(slot, "lost", now, step);
+            self.end_flight(slot, "lost");
         }
         let row = self.table.row(slot);
         let mut last = Machine::clone(&row.machine);
@@ -489,7 +513,7 @@ impl Shard {
         }
     }
 
-    /// Whether a flight waits for something its provider need not know of.
+    /// The stage of the flight on a machine, if there is one.
     pub(crate) fn stage(&self, slot: Slot) -> Option<Stage> {
         self.table.get(slot)?.flight.as_ref().map(|flight| flight.stage)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cluster::{ACKS_DONE, adds};
 use crate::effect::{Effect, Frame, HangUp, Step};
 use crate::event::SessionId;
 use crate::flight::Stage;
@@ -23,6 +24,7 @@ impl Shard {
         }
         let cluster = self.clusters.entry(name.clone()).or_default();
         let before = cluster.session.replace(session);
+        cluster.acks_done = adds(&protocol, ACKS_DONE);
         cluster.protocol = protocol;
         cluster.operator_backoff_until_unix_nanos = 0;
         if let Some(before) = before.filter(|before| *before != session) {
@@ -61,6 +63,7 @@ impl Shard {
             return;
         }
         cluster.session = None;
+        cluster.closed_unix_nanos = now;
         let bound: Vec<Slot> = cluster.bound.iter().copied().collect();
         for slot in bound {
             if matches!(self.stage(slot), Some(Stage::Blob(_))) {

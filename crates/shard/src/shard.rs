@@ -9,12 +9,13 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::cycle::Phase;
 use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
-use crate::event::{CallId, Event, ProviderId, SessionId};
+use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::ledger::Ledger;
 use crate::memory::{MachineMemo, Memory};
 use crate::money::Money;
+use crate::names::Names;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
 use crate::profiles::Profiles;
@@ -48,14 +49,20 @@ pub struct Shard {
     pub(crate) sessions: BTreeMap<SessionId, Arc<str>>,
     /// Calls under way.
     pub(crate) open: Map<CallId, Open>,
+    /// Flights that wait for a word of their cluster, by the number of the request or instruction.
+    pub(crate) waiting: Map<WireId, Slot>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
+    /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
+    pub(crate) pump_due: bool,
     /// Places taken.
     pub(crate) calling: usize,
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
     pub(crate) profiles: Profiles,
+    /// What the engine has a number for.
+    pub(crate) names: Names,
     pub(crate) ledger: Ledger,
     pub(crate) parking: Parking,
     pub(crate) hints: Hints,
@@ -97,11 +104,14 @@ impl Shard {
             clusters: BTreeMap::new(),
             sessions: BTreeMap::new(),
             open: Map::default(),
+            waiting: Map::default(),
             queue: BTreeSet::new(),
+            pump_due: false,
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
             profiles: Profiles::default(),
+            names: Names::default(),
             ledger: Ledger::remembering(memory.shortfalls),
             parking: Parking::default(),
             hints: Hints::default(),
@@ -132,6 +142,7 @@ impl Shard {
         for until in shard.pauses.values().filter_map(|pause| pause.until_unix_nanos) {
             shard.timers.set(until, Timer::Pauses);
         }
+        shard.set_forgetting(now_unix_nanos);
         shard.recall_demand(memory.demand, memory.held, memory.reclaims, now_unix_nanos);
         shard
     }
@@ -151,9 +162,10 @@ impl Shard {
             Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
             Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
             Event::ReclaimAcked { session, instruction, nodes_started } => {
-                self.take_reclaim_ack(session, instruction, nodes_started, now, step);
+                self.take_reclaim_ack(session, instruction, nodes_started);
             }
         }
+        self.pump(now, step);
     }
 
     /// Does what is due by now: lists providers, tries again, looks after machines, runs a cycle.
@@ -177,18 +189,21 @@ impl Shard {
                 }
                 Timer::List(..) => {}
                 Timer::Blob(slot, request) => self.blob_is_late(slot, request, now, step),
-                Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction, now, step),
-                Timer::Retry(slot, flight) => self.retry(slot, flight, now, step),
+                Timer::LetGo(slot, instruction) => self.grace_is_over(slot, instruction),
+                Timer::Retry(slot, flight) => self.retry(slot, flight),
                 Timer::Watch(slot, since) => self.watch(slot, since, now, step),
                 Timer::Ask(slot, since) => self.ask_if_still(slot, since, now, step),
                 Timer::Cooled(slot, until) => self.cooled(slot, until),
                 Timer::Pauses => self.expire_pauses(now, step),
+                Timer::Forget => self.forget_clusters(now, step),
                 Timer::Wake => self.news.leftover = true,
             }
         }
+        self.pump(now, step);
         let due = self.cycle_due().is_some_and(|due| due <= now);
         if due {
             self.run_cycle(now, step, probe);
+            self.pump(now, step);
         }
         due
     }

@@ -12,9 +12,19 @@ use crate::event::ProviderId;
 use crate::flight::Flight;
 use crate::memory::MachineMemo;
 
-/// A row, by number. A number is used again only after its machine is gone.
+/// A machine's row: its place, and which of the machines that were ever there. Places are used again, slots are not: an
+/// answer or a timer about a machine that is gone finds nobody, never whoever has its place now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Slot(pub(crate) u32);
+pub(crate) struct Slot {
+    place: u32,
+    life: u32,
+}
+
+impl Slot {
+    pub(crate) fn place(self) -> u32 {
+        self.place
+    }
+}
 
 /// Why a machine is not offered to the engine, if it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +116,8 @@ pub(crate) struct Table {
     rows: Vec<Option<Row>>,
     /// One for each place in `rows`.
     heard: Vec<Heard>,
+    /// By place: how many machines left it before.
+    lives: Vec<u32>,
     free: Vec<u32>,
     by_id: HashTable<u32>,
     hasher: foldhash::fast::FixedState,
@@ -131,7 +143,16 @@ impl Table {
         let found = self.by_id.find(spread(self.hash(id)), |slot| {
             self.rows[*slot as usize].as_ref().is_some_and(|row| *row.machine.id == *id)
         });
-        found.map(|slot| Slot(*slot))
+        found.map(|place| self.slot(*place))
+    }
+
+    /// The slot of whoever is in a place, or comes there next.
+    fn slot(&self, place: u32) -> Slot {
+        Slot { place, life: self.lives[place as usize] }
+    }
+
+    fn is_current(&self, slot: Slot) -> bool {
+        self.lives.get(slot.place as usize) == Some(&slot.life)
     }
 
     /// The machine whose last word had this digest, if there is one: at `guess`, or by its id.
@@ -145,15 +166,16 @@ impl Table {
         id: impl FnOnce() -> &'r str,
     ) -> Option<Slot> {
         if self.heard.get(guess as usize).is_some_and(|heard| heard.digest == digest) {
-            return Some(Slot(guess));
+            return Some(self.slot(guess));
         }
-        let same = |slot: &u32| self.heard[*slot as usize].digest == digest;
-        self.by_id.find(spread(self.hash(id())), same).map(|slot| Slot(*slot))
+        let same = |place: &u32| self.heard[*place as usize].digest == digest;
+        self.by_id.find(spread(self.hash(id())), same).map(|place| self.slot(*place))
     }
 
     /// What was heard of a machine that must be there.
     pub(crate) fn heard(&mut self, slot: Slot) -> &mut Heard {
-        &mut self.heard[slot.0 as usize]
+        assert!(self.is_current(slot), "the slot is in use");
+        &mut self.heard[slot.place as usize]
     }
 
     /// Whatever its provider says of a machine next must be read.
@@ -165,15 +187,18 @@ impl Table {
     /// Machines that a listing did not name, whoever's they are.
     pub(crate) fn unnamed_in(&self, listing: u32) -> impl Iterator<Item = (Slot, &Row)> {
         let unnamed = self.heard.iter().enumerate().filter(move |(_, heard)| heard.listing != listing);
-        unnamed.filter_map(|(slot, _)| self.rows[slot].as_ref().map(|row| (Slot(slot as u32), row)))
+        unnamed.filter_map(|(place, _)| self.rows[place].as_ref().map(|row| (self.slot(place as u32), row)))
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Row> {
-        self.rows.get(slot.0 as usize)?.as_ref()
+        self.rows.get(slot.place as usize).filter(|_| self.is_current(slot))?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Row> {
-        self.rows.get_mut(slot.0 as usize)?.as_mut()
+        if !self.is_current(slot) {
+            return None;
+        }
+        self.rows.get_mut(slot.place as usize)?.as_mut()
     }
 
     /// A row that must be there.
@@ -190,28 +215,34 @@ impl Table {
     pub(crate) fn insert(&mut self, row: Row, content: u64, listing: u32) -> Slot {
         let hash = self.hash(&row.machine.id);
         let heard = Heard { digest: 0, content, listing, hash };
-        let slot = self.free.pop().unwrap_or(self.rows.len() as u32);
-        if slot as usize == self.rows.len() {
+        let place = self.free.pop().unwrap_or(self.rows.len() as u32);
+        if place as usize == self.rows.len() {
             self.rows.push(Some(row));
             self.heard.push(heard);
+            self.lives.push(0);
         } else {
-            self.rows[slot as usize] = Some(row);
-            self.heard[slot as usize] = heard;
+            debug_assert!(self.rows[place as usize].is_none(), "a free place is empty");
+            self.rows[place as usize] = Some(row);
+            self.heard[place as usize] = heard;
         }
         self.len += 1;
         let heard = &self.heard;
-        self.by_id.insert_unique(spread(hash), slot, |slot| spread(heard[*slot as usize].hash));
-        Slot(slot)
+        self.by_id.insert_unique(spread(hash), place, |place| spread(heard[*place as usize].hash));
+        self.slot(place)
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Row> {
-        let row = self.rows.get_mut(slot.0 as usize)?.take()?;
-        let heard = std::mem::take(&mut self.heard[slot.0 as usize]);
-        if let Ok(entry) = self.by_id.find_entry(spread(heard.hash), |other| *other == slot.0) {
+        self.get(slot)?;
+        let row = self.rows[slot.place as usize].take()?;
+        let heard = std::mem::take(&mut self.heard[slot.place as usize]);
+        if let Ok(entry) = self.by_id.find_entry(spread(heard.hash), |other| *other == slot.place) {
             entry.remove();
         }
         self.len -= 1;
-        self.free.push(slot.0);
+        // 2^32 machines later a slot repeats; nothing stays open that long.
+        let life = &mut self.lives[slot.place as usize];
+        *life = life.wrapping_add(1);
+        self.free.push(slot.place);
         Some(row)
     }
 
@@ -221,7 +252,7 @@ impl Table {
 
     pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Slot, &Row)> {
         let rows = self.rows.iter().enumerate().skip(from as usize);
-        rows.filter_map(|(slot, row)| row.as_ref().map(|row| (Slot(slot as u32), row)))
+        rows.filter_map(|(place, row)| row.as_ref().map(|row| (self.slot(place as u32), row)))
     }
 }
 
@@ -246,14 +277,21 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_found_by_id_and_used_again() {
+    fn slots_are_found_by_id_and_their_places_used_again() {
         let mut table = Table::default();
         let slots: Vec<Slot> = (0..1000).map(|n| table.insert(row(&format!("m-{n}")), 1, 0)).collect();
         assert_eq!((table.len(), table.find("m-417")), (1000, Some(slots[417])));
         assert_eq!(&*table.remove(slots[417]).unwrap().machine.id, "m-417");
         assert_eq!((table.len(), table.find("m-417"), table.get(slots[417]).is_none()), (999, None, true));
-        assert_eq!(table.insert(row("other"), 1, 0), slots[417], "the slot is used again");
-        assert_eq!((table.find("other"), table.iter().count()), (Some(slots[417]), 1000));
+        let other = table.insert(row("other"), 1, 0);
+        assert_eq!(
+            (other.place(), other == slots[417]),
+            (417, false),
+            "the place is used again, the slot is not"
+        );
+        assert!(table.get(slots[417]).is_none() && table.get_mut(slots[417]).is_none());
+        assert!(table.remove(slots[417]).is_none(), "whoever is there now stays");
+        assert_eq!((table.find("other"), table.iter().count()), (Some(other), 1000));
         assert!((0..1000).filter(|n| *n != 417).all(|n| table.find(&format!("m-{n}")) == Some(slots[n])));
     }
     #[test]

@@ -41,6 +41,8 @@ pub struct Tally {
     pub rollups: BTreeMap<&'static str, u64>,
     /// Listings by outcome.
     pub listings: BTreeMap<&'static str, u64>,
+    /// Clusters that were forgotten because nothing was left of them.
+    pub clusters_forgotten: u64,
     /// Machines that were too long in transition.
     pub overdue: u64,
     /// Machines put into quarantine.

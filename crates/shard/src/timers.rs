@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Cooled(Slot, i64),
     /// Pauses may have ended.
     Pauses,
+    /// Look for clusters that are gone.
+    Forget,
     /// Nothing but a reason to wake up: a cluster may be tried again.
     Wake,
 }

@@ -11,6 +11,10 @@ mod carry_on;
 mod chaos;
 #[path = "shard/give_back.rs"]
 mod give_back;
+#[path = "shard/limits.rs"]
+mod limits;
+#[path = "shard/line.rs"]
+mod line;
 #[path = "shard/next_list.rs"]
 mod next_list;
 #[path = "shard/rails.rs"]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
-use bigfleet_proto::PROTOCOL_VERSION;
+use bigfleet_proto::PROTOCOL_VERSION_ACKS_DONE;
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::operator_message::Payload;
 use bigfleet_proto::v1alpha1::{Hello, OperatorMessage, ShardMessage};
@@ -153,7 +153,7 @@ impl Operator {
 
 async fn open(channel: Channel, cluster: &str) -> Result<Line, Status> {
     let (out, frames) = mpsc::channel(QUEUE);
-    let hello = Hello { cluster_id: cluster.into(), protocol_version: PROTOCOL_VERSION.into() };
+    let hello = Hello { cluster_id: cluster.into(), protocol_version: PROTOCOL_VERSION_ACKS_DONE.into() };
     // There is room: nothing was sent before.
     let _ = out.try_send(OperatorMessage { payload: Some(Payload::Hello(hello)) });
     let answer = transport::shard_client(channel).session(ReceiverStream::new(frames)).await?;

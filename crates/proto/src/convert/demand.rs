@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use bigfleet_model::limits::{self, OverLimit};
 use bigfleet_model::need::Need;
 use bigfleet_model::penalty::{PenaltyBucket, PenaltyError};
 use bigfleet_model::profile::Profile;
 use bigfleet_model::requirement::{Requirement, RequirementError};
 use bigfleet_model::resource::ResourceError;
+use bigfleet_model::spread::{SpreadError, TopologySpread};
 use bigfleet_model::text::Quoted;
 use thiserror::Error;
 
@@ -30,6 +32,14 @@ pub struct Rollup {
 /// Why a roll-up was refused. The cluster's last good demand stays.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RollupError {
+    /// More than is taken of a whole roll-up.
+    #[error("roll-up of cluster {}: {problem}; nothing of it was taken", Quoted(.cluster))]
+    OverLimit {
+        /// Whose roll-up.
+        cluster: String,
+        /// Which bound.
+        problem: OverLimit,
+    },
     /// It does not say whose demand it is.
     #[error("a roll-up names no cluster; set cluster_id")]
     NoCluster,
@@ -48,9 +58,15 @@ pub enum RollupError {
 /// What can be wrong with a row of a roll-up.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RowError {
+    /// More than is taken of one row.
+    #[error("{0}")]
+    OverLimit(#[from] OverLimit),
     /// A requirement nobody could evaluate.
     #[error("{0}")]
     Requirement(#[from] RequirementError),
+    /// A spread over nothing, or over a key no label may have.
+    #[error("{0}")]
+    Spread(#[from] SpreadError),
     /// A penalty bucket nobody defined.
     #[error("{field}: {problem}")]
     Penalty {
@@ -76,6 +92,8 @@ impl TryFrom<&ClusterCapacityNeeds> for Rollup {
         if message.cluster_id.is_empty() {
             return Err(RollupError::NoCluster);
         }
+        let over = |problem| RollupError::OverLimit { cluster: message.cluster_id.clone(), problem };
+        check_whole(message).map_err(over)?;
         let cluster: Arc<str> = message.cluster_id.as_str().into();
         let read = |(row, message)| {
             need(&cluster, message).map_err(|problem| RollupError::Row {
@@ -87,6 +105,40 @@ impl TryFrom<&ClusterCapacityNeeds> for Rollup {
         let needs = message.needs.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self { cluster, taken_unix_nanos: message.timestamp_unix_nanos, needs })
     }
+}
+
+/// Bounds what a roll-up may ask of anybody as a whole, before any of it is read.
+fn check_whole(message: &ClusterCapacityNeeds) -> Result<(), OverLimit> {
+    limits::text("cluster_id", &message.cluster_id, limits::CLUSTER_NAME_BYTES)?;
+    limits::count("needs", "rows", message.needs.len(), limits::ROLLUP_ROWS)?;
+    let (mut requirements, mut values, mut amounts) = (0, 0, 0);
+    for row in &message.needs {
+        requirements += row.requirements.len();
+        values += row.requirements.iter().map(|requirement| requirement.values.len()).sum::<usize>();
+        amounts += row.aggregate_resources.len() + row.min_unit.len();
+    }
+    limits::count("needs", "requirements in all", requirements, limits::ROLLUP_REQUIREMENTS)?;
+    limits::count("needs", "values in all", values, limits::ROLLUP_VALUES)?;
+    limits::count("needs", "amounts in all", amounts, limits::ROLLUP_AMOUNTS)
+}
+
+/// Bounds one row, before any of it is read.
+fn check_row(message: &CapacityNeed) -> Result<(), OverLimit> {
+    limits::count("requirements", "requirements", message.requirements.len(), limits::ROW_REQUIREMENTS)?;
+    for requirement in &message.requirements {
+        limits::text("requirements.key", &requirement.key, limits::KEY_BYTES)?;
+        let values = &requirement.values;
+        limits::count("requirements.values", "values", values.len(), limits::REQUIREMENT_VALUES)?;
+        let long = |value| limits::text("requirements.values", value, limits::VALUE_BYTES);
+        values.iter().map(String::as_str).try_for_each(long)?;
+    }
+    limits::count("spread", "constraints", message.spread.len(), limits::ROW_SPREADS)?;
+    for spread in &message.spread {
+        limits::text("spread.topology_key", &spread.topology_key, limits::KEY_BYTES)?;
+    }
+    limits::text("group", &message.group, limits::GROUP_BYTES)?;
+    resources::check_map("aggregate_resources", &message.aggregate_resources, limits::ROW_RESOURCES)?;
+    resources::check_map("min_unit", &message.min_unit, limits::ROW_RESOURCES)
 }
 
 impl From<&Rollup> for ClusterCapacityNeeds {
@@ -101,6 +153,7 @@ impl From<&Rollup> for ClusterCapacityNeeds {
 
 /// One row as a need of `cluster`, without a first-seen time.
 pub fn need(cluster: &Arc<str>, message: &CapacityNeed) -> Result<Need, RowError> {
+    check_row(message)?;
     let requirements = message.requirements.iter().map(Requirement::try_from).collect::<Result<_, _>>()?;
     let bucket = |field, number| {
         PenaltyBucket::from_wire(number).map_err(|problem| RowError::Penalty { field, problem })
@@ -114,6 +167,8 @@ pub fn need(cluster: &Arc<str>, message: &CapacityNeed) -> Result<Need, RowError
         bucket("interruption_penalty_bucket", message.interruption_penalty_bucket)?,
         bucket("reclamation_penalty_bucket", message.reclamation_penalty_bucket)?,
     );
+    limits::text("fingerprint of requirements and spread", profile.fingerprint(), limits::FINGERPRINT_BYTES)?;
+    profile.spread().iter().try_for_each(TopologySpread::validate)?;
     Ok(Need {
         cluster: cluster.clone(),
         profile: profile.into(),

@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::cost::canonical;
 use bigfleet_model::label::{LabelError, Labels};
+use bigfleet_model::limits::{self, OverLimit};
 use bigfleet_model::machine::{HostRef, Machine, MachineError, MachineState};
 use bigfleet_model::resource::{ResourceError, ResourceVec};
 use bigfleet_model::stamp::{Assignment, StampProblem};
 use bigfleet_model::text::Quoted;
 use thiserror::Error;
 
+use super::resources::check_map;
 use crate::v1alpha1;
 
 /// A machine as a provider reported it, checked.
@@ -63,6 +65,14 @@ pub enum MachineWireError {
         /// What is wrong.
         problem: ResourceError,
     },
+    /// More than is taken of one machine.
+    #[error("machine {}: {problem}", Quoted(.id))]
+    OverLimit {
+        /// Which machine.
+        id: String,
+        /// Which bound.
+        problem: OverLimit,
+    },
     /// An invariant of machine records is broken.
     #[error("{0}")]
     Record(#[from] MachineError),
@@ -76,6 +86,7 @@ impl MachineWireError {
             Self::CapacityType { .. } => "capacity_type",
             Self::Label { .. } => "label",
             Self::Amount { .. } => "amount",
+            Self::OverLimit { .. } => "over_limit",
             Self::Record(error) => error.problem.code(),
         }
     }
@@ -86,6 +97,7 @@ impl TryFrom<&v1alpha1::Machine> for Received {
 
     fn try_from(message: &v1alpha1::Machine) -> Result<Self, MachineWireError> {
         let id = || message.id.clone();
+        check(message).map_err(|problem| MachineWireError::OverLimit { id: id(), problem })?;
         let state = MachineState::from_wire(message.state)
             .ok_or_else(|| MachineWireError::State { id: id(), number: message.state })?;
         let capacity_type = CapacityType::from_wire(message.capacity_type)
@@ -110,10 +122,35 @@ impl TryFrom<&v1alpha1::Machine> for Received {
         machine.price_usd_per_hour = canonical(message.price_per_hour);
         machine.interruption_probability = canonical(message.interruption_probability);
         machine.assigned = assigned;
-        machine.last_error = message.last_error.as_str().into();
+        machine.last_error = limits::cut(&message.last_error, limits::MACHINE_ERROR_BYTES).into();
         machine.check()?;
         Ok(Self { machine, stamp_problems })
     }
+}
+
+/// Bounds a record, before any of it is read.
+fn check(message: &v1alpha1::Machine) -> Result<(), OverLimit> {
+    limits::text("id", &message.id, limits::MACHINE_ID_BYTES)?;
+    limits::text("cluster", &message.cluster, limits::CLUSTER_NAME_BYTES)?;
+    let text = |field, text: &str| limits::text(field, text, limits::MACHINE_TEXT_BYTES);
+    text("instance_type", &message.instance_type)?;
+    text("zone", &message.zone)?;
+    if let Some(host) = &message.host {
+        text("host.provider", &host.provider)?;
+        text("host.ref", &host.r#ref)?;
+    }
+    limits::count("labels", "labels", message.labels.len(), limits::MACHINE_LABELS)?;
+    for (key, value) in &message.labels {
+        text("labels", key)?;
+        text("labels", value)?;
+    }
+    for (field, amounts) in [("resources", &message.resources), ("allocatable", &message.allocatable)] {
+        if let Some(amounts) = amounts {
+            check_map(field, &amounts.resources, limits::MACHINE_RESOURCES)?;
+        }
+    }
+    let metadata = message.shard_metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
+    limits::count("shard_metadata", "bytes", metadata, limits::MACHINE_METADATA_BYTES)
 }
 
 /// Both names empty is the same as no host.

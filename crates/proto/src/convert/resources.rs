@@ -2,10 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::limits::{self, OverLimit};
 use bigfleet_model::quantity::Quantity;
 use bigfleet_model::resource::{ResourceError, ResourceName, ResourceVec};
 
 use crate::v1alpha1::Resources;
+
+/// Refuses more amounts than `most`, and names or amounts that are too long.
+pub(super) fn check_map(
+    field: &'static str,
+    quantities: &BTreeMap<String, String>,
+    most: usize,
+) -> Result<(), OverLimit> {
+    limits::count(field, "resource names", quantities.len(), most)?;
+    quantities.iter().try_for_each(|(name, amount)| {
+        limits::text(field, name, limits::RESOURCE_NAME_BYTES)?;
+        limits::text(field, amount, limits::QUANTITY_BYTES)
+    })
+}
 
 /// Reads quantities by resource name. One that does not parse refuses them all.
 pub fn from_map(quantities: &BTreeMap<String, String>) -> Result<ResourceVec, ResourceError> {

@@ -98,6 +98,7 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
     let row = record.around.as_ref().map(|around| around::write(&mut piece, around, cycle, now));
     piece.push(&row);
     piece.push(&record.edition);
+    piece.push(&bargains(record.actions.iter().map(|ordered| ordered.why.as_ref())));
     piece.finish(RECORD_VERSION)
 }
 
@@ -106,9 +107,10 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
     let mut piece = Unpacker::open(bytes, RECORD_VERSION)?;
     let head: CycleRow = piece.take("a cycle")?;
     let inputs = (0..head.inputs).map(|_| read_input(&mut piece)).collect::<Result<Vec<_>, _>>()?;
-    let decided = (0..head.decided).map(|_| read_decided(&mut piece)).collect::<Result<Vec<_>, _>>()?;
+    let mut decided = (0..head.decided).map(|_| read_decided(&mut piece)).collect::<Result<Vec<_>, _>>()?;
     let around = read_around(&mut piece, &head)?;
     let edition = read_edition(&mut piece)?;
+    read_bargains(&mut piece, &mut decided)?;
     piece.finish()?;
     let (full, inputs) = if head.is_full { (Some(inputs), Vec::new()) } else { (None, inputs) };
     Ok(Recorded {
@@ -135,6 +137,39 @@ fn read_around(piece: &mut Unpacker<'_>, head: &CycleRow) -> Result<Option<Aroun
     }
     let row: Option<AroundRow> = piece.take("surroundings")?;
     row.map(|row| around::read(piece, row, head.cycle, head.now)).transpose()
+}
+
+/// What the bargains of a cycle's acquisitions were: by place among the decisions, the share of the demand the machine
+/// adds, how many resources are demanded, and for the runner-up its share and whether it was given back.
+type Bargains = Vec<(u32, f64, u32, Option<(f64, bool)>)>;
+
+fn bargains<'a>(whys: impl Iterator<Item = Option<&'a ActionExplanation>>) -> Bargains {
+    let whys = (0..).zip(whys);
+    whys.filter_map(|(place, why)| {
+        let why = why?;
+        let next = why.runner_up.as_ref().and_then(|next| Some((next.share?, next.given_back)));
+        Some((place, why.share?, why.resources as u32, next))
+    })
+    .collect()
+}
+
+fn read_bargains(piece: &mut Unpacker<'_>, decided: &mut [Decided]) -> Result<(), CodecError> {
+    if piece.version < 3 {
+        return Ok(());
+    }
+    let rows: Bargains = piece.take("bargains")?;
+    for (place, share, resources, next) in rows {
+        let why = decided.get_mut(place as usize).and_then(|decided| decided.why.as_mut());
+        let why = why.ok_or_else(|| CodecError::value("bargain", format_args!("decision {place} has no reason")))?;
+        if !(share.is_finite() && share > 0.0) {
+            return Err(CodecError::value("bargain", "a share is above zero"));
+        }
+        (why.share, why.resources) = (Some(share), resources as usize);
+        if let (Some((share, given_back)), Some(runner_up)) = (next, &mut why.runner_up) {
+            (runner_up.share, runner_up.given_back) = (Some(share), given_back);
+        }
+    }
+    Ok(())
 }
 
 /// Records that name no edition are of the first: there was no other when they were written.

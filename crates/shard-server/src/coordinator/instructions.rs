@@ -3,8 +3,9 @@
 //! A coordinator that lost its leadership may still speak. What it says in an older term than the highest heard is not
 //! done. Each instruction comes again until it is acknowledged, so those seen are remembered with what became of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bigfleet_model::text::shown;
 use bigfleet_proto::v1alpha1::coordinator_instruction::Payload;
 use bigfleet_proto::v1alpha1::instruct_ack::Outcome;
 use bigfleet_proto::v1alpha1::{CoordinatorInstruction, InstructAck, ReportAck};
@@ -19,6 +20,8 @@ pub(crate) struct Instructions {
     seen: BTreeMap<String, (Outcome, String)>,
     order: VecDeque<String>,
     owed: Vec<InstructAck>,
+    /// Orders that wait for a build that can carry them out.
+    pending: BTreeSet<String>,
 }
 
 impl Instructions {
@@ -51,7 +54,7 @@ impl Instructions {
         for instruction in
             ack.instructions.into_iter().filter(|instruction| !instruction.instruction_id.is_empty())
         {
-            let (outcome, reason) = self.judge(&instruction);
+            let Some((outcome, reason)) = self.judge(&instruction) else { continue };
             let ack =
                 InstructAck { instruction_id: instruction.instruction_id, outcome: outcome.into(), reason };
             if !self.owed.iter().any(|owed| owed.instruction_id == ack.instruction_id) {
@@ -60,24 +63,38 @@ impl Instructions {
         }
     }
 
-    fn judge(&mut self, instruction: &CoordinatorInstruction) -> (Outcome, String) {
+    /// What to acknowledge; nothing for an order this build cannot carry out. Any acknowledgement, whatever its outcome,
+    /// makes a coordinator forget the order, so what is still to be done must not be acknowledged: it stays pending.
+    fn judge(&mut self, instruction: &CoordinatorInstruction) -> Option<(Outcome, String)> {
         if instruction.coordinator_term < self.term {
             let why = format!("term {} is older than {}", instruction.coordinator_term, self.term);
-            return (Outcome::RejectedStale, why);
+            return Some((Outcome::RejectedStale, why));
         }
         if let Some((outcome, reason)) = self.seen.get(&instruction.instruction_id) {
             // Told again with what became of it then: "accepted" would be a lie about one that failed.
-            return match outcome {
+            return Some(match outcome {
                 Outcome::Accepted => (Outcome::Accepted, "duplicate-redelivery".into()),
                 other => (*other, format!("duplicate-redelivery: {reason}")),
-            };
+            });
         }
-        let (outcome, reason) = match &instruction.payload {
-            None => (Outcome::RejectedInvalid, "the instruction says nothing this build knows".to_owned()),
-            Some(payload) => (Outcome::Failed, format!("{} is not supported by this build", name(payload))),
-        };
+        if let Some(payload) = &instruction.payload {
+            if self.pending.insert(instruction.instruction_id.clone()) {
+                let (id, order) = (&*shown(&instruction.instruction_id), name(payload));
+                tracing::warn!(
+                    id,
+                    order,
+                    "the coordinator orders what this build cannot do; it stays pending"
+                );
+            }
+            while self.pending.len() > REMEMBERED {
+                self.pending.pop_first();
+            }
+            return None;
+        }
+        let (outcome, reason) =
+            (Outcome::RejectedInvalid, "the instruction says nothing this build knows".to_owned());
         self.remember(instruction.instruction_id.clone(), outcome, reason.clone());
-        (outcome, reason)
+        Some((outcome, reason))
     }
 
     fn remember(&mut self, id: String, outcome: Outcome, reason: String) {
@@ -128,14 +145,17 @@ mod tests {
         acks.into_iter().map(|ack| (ack.instruction_id, ack.outcome, ack.reason)).collect()
     }
 
+    fn nonsense(term: i64, id: &str) -> CoordinatorInstruction {
+        CoordinatorInstruction { payload: None, ..order(term, id) }
+    }
+
     #[test]
-    fn what_cannot_be_done_is_said_to_have_failed() {
+    fn what_cannot_be_done_is_not_acknowledged_and_so_stays_pending() {
         let mut instructions = Instructions::default();
-        let reason = "AssignDomain is not supported by this build".to_owned();
-        let failed = Outcome::Failed as i32;
-        assert_eq!(hear(&mut instructions, 5, vec![order(5, "a")]), [("a".into(), failed, reason.clone())]);
-        let again = format!("duplicate-redelivery: {reason}");
-        assert_eq!(hear(&mut instructions, 5, vec![order(5, "a")]), [("a".into(), failed, again)]);
+        for _ in 0..3 {
+            assert_eq!(hear(&mut instructions, 5, vec![order(5, "a")]), [], "any outcome would clear it");
+        }
+        assert_eq!(instructions.pending.len(), 1);
     }
 
     #[test]
@@ -151,7 +171,7 @@ mod tests {
     #[test]
     fn acknowledgements_are_owed_until_they_are_delivered_and_once() {
         let mut instructions = Instructions::default();
-        let ack = ReportAck { coordinator_term: 1, acknowledged: true, instructions: vec![order(1, "a")] };
+        let ack = ReportAck { coordinator_term: 1, acknowledged: true, instructions: vec![nonsense(1, "a")] };
         instructions.take(ack.clone());
         instructions.take(ack);
         assert_eq!(instructions.acks().len(), 1);
@@ -162,9 +182,7 @@ mod tests {
     #[test]
     fn nonsense_is_invalid() {
         let mut instructions = Instructions::default();
-        let empty = CoordinatorInstruction { payload: None, ..order(1, "a") };
-        let nameless = order(1, "");
-        let heard = hear(&mut instructions, 1, vec![empty, nameless]);
+        let heard = hear(&mut instructions, 1, vec![nonsense(1, "a"), nonsense(1, "")]);
         assert_eq!((heard.len(), heard[0].1), (1, Outcome::RejectedInvalid as i32));
     }
 
@@ -172,8 +190,10 @@ mod tests {
     fn memory_is_bounded() {
         let mut instructions = Instructions::default();
         for number in 0..REMEMBERED + 10 {
-            hear(&mut instructions, 1, vec![order(1, &number.to_string())]);
+            let id = number.to_string();
+            hear(&mut instructions, 1, vec![order(1, &id), nonsense(1, &format!("n{id}"))]);
         }
+        assert_eq!(instructions.pending.len(), REMEMBERED);
         assert_eq!((instructions.seen.len(), instructions.order.len()), (REMEMBERED, REMEMBERED));
     }
 }

@@ -248,7 +248,7 @@ impl Provider {
             let end = if is_last { end.take() } else { None };
             let event = Event::Listed { call, records: Box::new(listing.part(start..next)), end };
             // One part at a time: a large listing must not fill the queue that sessions use as well.
-            self.0.core.tell_and_wait(event, None).await.map_err(|_| Gone)?;
+            self.0.core.tell_and_wait(event).await.map_err(|_| Gone)?;
             if is_last {
                 let (asked, all) = (listing.asked(), listing.len());
                 self.0.ways.with(|learned| learned.care = learned.care.after(asked, all));

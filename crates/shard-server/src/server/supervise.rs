@@ -8,6 +8,9 @@ use super::{
 /// How long operators may take to be told that the shard stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// Why a thread ended whose last word was a panic.
+const SEE_LOG: &str = "it panicked; the log has the message and the place";
+
 /// Everything that runs.
 pub(super) struct Parts {
     pub(super) core: Core,
@@ -31,6 +34,7 @@ enum First {
     Stop,
     Core,
     Committer(Result<(), KeepError>),
+    Recorder(String),
     Calls(String),
     Http(String),
 }
@@ -43,13 +47,27 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
             None => std::future::pending().await,
         }
     };
+    let recorder = async {
+        match &mut parts.recorder {
+            // It runs as long as the committer sends to it, so any end before that one's is a death.
+            Some(recorder) => match recorder.await {
+                // Whoever feeds it has ended, and that is the core thread in the end.
+                Ok(Ok(())) => First::Core,
+                Ok(Err(why)) => First::Recorder(why),
+                Err(_) => First::Recorder(SEE_LOG.into()),
+            },
+            None => std::future::pending().await,
+        }
+    };
     let first = tokio::select! {
+        biased;
         // Also when whoever holds the server lets go of it.
         _ = &mut stop => First::Stop,
         committed = &mut parts.committer => {
             First::Committer(committed.unwrap_or_else(|_| Err(KeepError("the committer thread died".into()))))
         }
         _ = &mut parts.core_thread => First::Core,
+        first = recorder => first,
         ended = &mut parts.calls => First::Calls(format!("{ended:?}")),
         ended = http => First::Http(ended),
     };
@@ -59,8 +77,9 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
     let outcome = match first {
         First::Stop => None,
         First::Committer(Err(error)) => Some(Err(RunError::Keep(error))),
-        First::Committer(Ok(())) => Some(died("the committer thread", "it had nothing left to do".into())),
-        First::Core => Some(died("the core thread", "see the log for a panic".into())),
+        // A committer that has nothing left to do was left by the core thread.
+        First::Committer(Ok(())) | First::Core => Some(died("the core thread", SEE_LOG.into())),
+        First::Recorder(why) => Some(died("the recorder thread", why)),
         First::Calls(why) => Some(died("the gRPC server", why)),
         First::Http(why) => Some(died("the HTTP server", why)),
     };
@@ -119,10 +138,7 @@ async fn end(parts: Parts, is_broken: bool) -> Result<(), RunError> {
     match committer.await {
         Ok(committed) => committed?,
         Err(_) => {
-            return Err(RunError::Died {
-                part: "the committer thread",
-                why: "see the log for a panic".into(),
-            });
+            return Err(RunError::Died { part: "the committer thread", why: SEE_LOG.into() });
         }
     }
     if let Some(recorder) = recorder {
@@ -130,10 +146,7 @@ async fn end(parts: Parts, is_broken: bool) -> Result<(), RunError> {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Err(RunError::Died { part: "the decision record", why }),
             Err(_) => {
-                return Err(RunError::Died {
-                    part: "the recorder thread",
-                    why: "see the log for a panic".into(),
-                });
+                return Err(RunError::Died { part: "the recorder thread", why: SEE_LOG.into() });
             }
         }
     }
@@ -142,4 +155,70 @@ async fn end(parts: Parts, is_broken: bool) -> Result<(), RunError> {
     }
     tracing::info!("the shard has stopped");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bigfleet_net::{SystemClock, VirtualClock};
+
+    use super::*;
+    use crate::core::{self, Inbox};
+    use crate::metrics::Metrics;
+    use crate::session::Shared;
+
+    /// What keeps the parts of a server alive that are not about to die.
+    struct Alive {
+        _core: oneshot::Sender<()>,
+        _committer: oneshot::Sender<Result<(), KeepError>>,
+        _inbox: Inbox,
+    }
+
+    fn parts(recorder: oneshot::Receiver<Result<(), String>>) -> (Parts, Alive) {
+        let (core, inbox) = core::channel();
+        let (keep_core, core_thread) = oneshot::channel();
+        let (keep_committer, committer) = oneshot::channel();
+        let clock: Arc<dyn Clock> = Arc::new(VirtualClock::at(0));
+        let sessions = Sessions::new(Shared {
+            most_sessions: 1,
+            most_frames: 1,
+            epoch: 1,
+            term: Arc::default(),
+            core: core.clone(),
+            clock: clock.clone(),
+            callers: clock.clone(),
+            metrics: Metrics::new(),
+        });
+        let parts = Parts {
+            core,
+            callers: Arc::new(SystemClock::start()),
+            sessions,
+            health: tonic_health::server::health_reporter().0,
+            is_stopping: Arc::default(),
+            halt: watch::channel(false).0,
+            stop_core: oneshot::channel().0,
+            core_thread,
+            committer,
+            recorder: Some(recorder),
+            calls: tokio::spawn(async {
+                std::future::pending::<()>().await;
+                Ok(())
+            }),
+            http: None,
+            reporting: None,
+            grace: Duration::from_secs(5),
+        };
+        (parts, Alive { _core: keep_core, _committer: keep_committer, _inbox: inbox })
+    }
+
+    #[tokio::test]
+    async fn a_recorder_that_dies_ends_the_server_with_its_name() {
+        let (records, recorder) = oneshot::channel();
+        let (parts, _alive) = parts(recorder);
+        let (_stop, stops) = oneshot::channel();
+        let server = tokio::spawn(supervise(parts, stops));
+        // As when the thread panics.
+        drop(records);
+        let error = server.await.unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("the recorder thread has ended: it panicked"), "{error}");
+    }
 }

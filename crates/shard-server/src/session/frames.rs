@@ -1,8 +1,10 @@
 //! Frames as messages of the wire.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bigfleet_model::label::{INSTANCE_TYPE, ZONE};
 use bigfleet_model::machine::Machine;
 use bigfleet_proto::v1alpha1::available_capacity_update::Confidence as WireConfidence;
 use bigfleet_proto::v1alpha1::shard_message::Payload;
@@ -71,10 +73,19 @@ fn node(machine: &Machine, cluster: &str, frame: &Frame) -> NodeStateUpdate {
         node_name: String::new(),
         provider_id: machine.host.as_ref().map(|host| host.reference.to_string()).unwrap_or_default(),
         last_error: machine.last_error.to_string(),
-        labels: machine.labels.iter().map(|(key, value)| (key.into(), value.into())).collect(),
+        labels: labels(machine),
         resources: Some(machine.provides().into()),
         taints: Vec::new(),
     }
+}
+
+/// What the node is to be labelled with: the machine's labels, and its type and zone under the keys everybody knows them by.
+/// A field goes before the label of its name, as it does for requirements.
+fn labels(machine: &Machine) -> BTreeMap<String, String> {
+    let labels = machine.labels.iter();
+    let fields = [(INSTANCE_TYPE, &*machine.instance_type), (ZONE, &*machine.zone)];
+    let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    labels.chain(fields).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
 fn available(hint: &Available, frame: &Frame) -> AvailableCapacityUpdate {
@@ -107,6 +118,7 @@ pub(crate) fn from_hex(text: &str) -> Option<WireId> {
 
 #[cfg(test)]
 mod tests {
+    use bigfleet_model::label::Labels;
     use bigfleet_model::machine::{HostRef, MachineState};
 
     use super::*;
@@ -146,11 +158,16 @@ mod tests {
         let mut machine = Machine::new("m-1", MachineState::Failed);
         machine.host = Some(HostRef { provider: "metal".into(), reference: "rack-7".into() });
         machine.last_error = "fan".into();
+        machine.instance_type = "m6i.large".into();
+        machine.zone = "zone-a".into();
+        machine.labels = Labels::new([("rack", "r7"), (ZONE, "elsewhere")]).unwrap();
         let [Payload::NodeStateUpdate(update)] = &said(&Frame::Node(Arc::new(machine)))[..] else { panic!() };
         assert_eq!(
             (&*update.supersedes_key, &*update.machine_id, &*update.cluster_id, update.state),
             ("node:m-1", "m-1", "shop", 8)
         );
+        assert_eq!(update.labels[ZONE], "zone-a", "the field, not the label of its name");
+        assert_eq!((&*update.labels[INSTANCE_TYPE], update.labels.len()), ("m6i.large", 3));
         assert_eq!((&*update.node_name, &*update.provider_id, &*update.last_error), ("", "rack-7", "fan"));
     }
 

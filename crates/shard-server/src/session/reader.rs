@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bigfleet_model::limits::CLUSTER_NAME_BYTES;
 use bigfleet_net::{Peer, Role};
 use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello};
 use bigfleet_shard::{Blob, Event};
@@ -18,8 +19,6 @@ use crate::core::Gone;
 
 /// How long an operator may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
-/// The longest name a cluster may have.
-const CLUSTER_NAME_BYTES: usize = 253;
 
 /// Reads until the session is over, and says so to the shard.
 pub(crate) async fn read(

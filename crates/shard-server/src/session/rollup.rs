@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use bigfleet_model::need::aggregate;
+use bigfleet_model::text::Quoted;
 use bigfleet_proto::convert::demand;
 use bigfleet_proto::v1alpha1::ClusterCapacityNeeds;
 use bigfleet_shard::{Event, Rollup, SessionId};
@@ -29,7 +31,7 @@ struct Inner {
     core: Core,
     metrics: Metrics,
     desk: Mutex<Desk>,
-    /// The digest of what the last roll-up said that could be read.
+    /// The digest of what the last roll-up said, if the shard took it.
     last: Mutex<Option<u128>>,
 }
 
@@ -83,7 +85,9 @@ impl Rollups {
         let said = digest_without_time(&bytes);
         if *last.lock().expect("no holder panics") == Some(said) {
             metrics.rollup_again();
-            return core.tell_and_wait(Event::RollupAgain { session }, None).await;
+            let taken = core.tell_rollup(session, Event::RollupAgain { session }, None).await?;
+            self.remember(said, taken);
+            return Ok(());
         }
         let rollup = if bytes.len() < LARGE_BYTES {
             read(&bytes, cluster)
@@ -92,9 +96,15 @@ impl Rollups {
             let read = tokio::task::spawn_blocking(move || read(&bytes, &cluster)).await;
             read.unwrap_or_else(|error| Err(format!("the roll-up could not be read: {error}")))
         };
-        // One that was refused is read again each time, so that its sender is told why each time.
-        *last.lock().expect("no holder panics") = rollup.is_ok().then_some(said);
-        core.tell_and_wait(Event::Rollup { session, rollup }, Some(arrived)).await
+        let taken = core.tell_rollup(session, Event::Rollup { session, rollup }, Some(arrived)).await?;
+        self.remember(said, taken);
+        Ok(())
+    }
+
+    /// Remembers a roll-up that the shard took. One that was refused, by whom ever, is read again each time, so that its
+    /// sender is told why each time.
+    fn remember(&self, said: u128, taken: bool) {
+        *self.0.last.lock().expect("no holder panics") = taken.then_some(said);
     }
 }
 
@@ -103,13 +113,15 @@ fn read(bytes: &[u8], cluster: &Arc<str>) -> Result<Rollup, String> {
         ClusterCapacityNeeds::decode(bytes).map_err(|error| format!("it is no roll-up: {error}"))?;
     if message.cluster_id != **cluster {
         return Err(format!(
-            "it is of cluster {:?}, but this session speaks for {cluster:?}; send each cluster's on its own session",
-            message.cluster_id
+            "it is of cluster {}, but this session speaks for {}; send each cluster's on its own session",
+            Quoted(&message.cluster_id),
+            Quoted(cluster)
         ));
     }
     let demand::Rollup { cluster, taken_unix_nanos, needs } =
         demand::Rollup::try_from(&message).map_err(|error| error.to_string())?;
-    Ok(Rollup { cluster, taken_unix_nanos, needs })
+    // Merged and in order, so that the core thread has nothing left to sort.
+    Ok(Rollup { cluster, taken_unix_nanos, needs: aggregate(needs) })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bigfleet_model::limits::FRAME_BYTES;
 use bigfleet_net::Peer;
 use bytes::Bytes;
 use tonic::body::Body;
@@ -17,9 +18,6 @@ use super::frames::Context as FrameContext;
 use super::line::Frames;
 use super::{Sessions, reader};
 use crate::raw::RawFrames;
-
-/// The largest frame an operator may send: a roll-up of some 100,000 rows.
-const FRAME_LIMIT_BYTES: usize = 64 << 20;
 
 /// The service.
 #[derive(Clone)]
@@ -46,7 +44,7 @@ impl Service<http::Request<Body>> for SessionService {
             if request.uri().path() != "/bigfleet.v1alpha1.Shard/Session" {
                 return Ok(Status::unimplemented("there is only Session").into_http());
             }
-            let mut grpc = Grpc::new(RawFrames::default()).max_decoding_message_size(FRAME_LIMIT_BYTES);
+            let mut grpc = Grpc::new(RawFrames::default()).max_decoding_message_size(FRAME_BYTES);
             Ok(grpc.streaming(service, request).await)
         })
     }

@@ -45,6 +45,16 @@ impl Operator {
         operator
     }
 
+    /// The same over a connection on which hardly anything fits that is not read.
+    pub(crate) async fn connect_narrow(address: SocketAddr, cluster: &str) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        let endpoint = transport::endpoint(endpoint).initial_stream_window_size(4096);
+        let mut operator = Self::silent(endpoint.connect().await.unwrap(), cluster).await;
+        operator.hello().await;
+        assert_eq!(operator.ack().await, "hello");
+        operator
+    }
+
     pub(crate) async fn say(&self, said: Said) {
         self.out.send(OperatorMessage { payload: Some(said) }).await.unwrap();
     }

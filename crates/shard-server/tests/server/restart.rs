@@ -5,7 +5,7 @@ use bigfleet_record::tape::{Limits, Reader};
 use bigfleet_shard::{Pause, PauseScope};
 use bigfleet_shard_server::{Keep, Settings, StartError};
 
-use crate::house::{Provider, anywhere, clock, cloud, hasty, listed_often, start};
+use crate::house::{Provider, anywhere, clock, cloud, hasty, listed_often, soon, start};
 use crate::operator::{Operator, need};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,4 +62,13 @@ async fn a_shard_without_a_folder_forgets_and_still_counts_lives() {
     let first = start(Settings::local(hasty(), vec![])).await;
     assert!(first.epoch > 1_700_000_000, "the seconds of the clock");
     first.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_of_the_core_thread_ends_the_server_with_its_name() {
+    let mut running = start(Settings::local(hasty(), vec![])).await;
+    let asked = running.core().look(|_, _| panic!("planted by a test")).await;
+    assert!(asked.is_err(), "nobody is left to answer");
+    let error = soon("the server to end", running.ended()).await.unwrap_err().to_string();
+    assert!(error.starts_with("the core thread has ended: it panicked"), "{error}");
 }

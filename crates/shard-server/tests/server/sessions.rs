@@ -1,7 +1,7 @@
 //! Operators: good ones, rude ones, and those who stop reading.
 
 use bigfleet_proto::v1alpha1::operator_message::Payload as Said;
-use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello, MachineState, ReclaimAck};
+use bigfleet_proto::v1alpha1::{BootstrapBlobResponse, Hello, MachineState, ReclaimAck, TopologySpread};
 use bigfleet_shard_server::Settings;
 use tonic::Code;
 
@@ -110,6 +110,17 @@ async fn roll_ups_are_acknowledged_repeated_and_refused() {
         );
     }
 
+    let mut bad = need(1, 4);
+    bad.spread.push(TopologySpread { topology_key: "a;b".into(), max_skew: 1, when_unsatisfiable: 1 });
+    for _ in 0..2 {
+        shop.rollup(vec![bad.clone()]).await;
+        let refused = shop.ack().await;
+        assert!(
+            refused.starts_with("rollup refused: roll-up of cluster \"shop\", row 0: topology spread"),
+            "{refused}"
+        );
+    }
+
     shop.rollup(vec![]).await;
     assert_eq!(shop.ack().await, "rollup");
     let held = shop.ack().await;
@@ -142,9 +153,9 @@ async fn who_does_not_read_is_dropped_and_nobody_else_notices() {
     let running = start(Settings::local(config, vec![listed_often("sim", provider.url())])).await;
     until_ready(&running).await;
 
-    let stuck = Operator::connect(running.grpc, "stuck").await;
-    // Each roll-up is refused with its own long name in the answer; nobody reads the answers.
-    let name = "x".repeat(60_000);
+    // Each roll-up is refused with an answer, nobody reads the answers, and few have room on the way.
+    let stuck = Operator::connect_narrow(running.grpc, "stuck").await;
+    let name = "x".repeat(100);
     let dropped = until("the stuck session to be dropped", || async {
         series(&scrape(&running).await, "bigfleet_shard_sessions_ended_total{why=\"stuck\"}") == Some(1.0)
     });

@@ -194,3 +194,29 @@ fn a_deficit_preempts_once_however_long_the_drain() {
     assert_eq!((of(&world, "shop"), of(&world, "batch"), world.clouds[0].count(Configured)), (3, 7, 10));
     assert_eq!(world.begun(ActionKind::Preempt), 3);
 }
+
+#[test]
+fn an_operator_that_acknowledges_once_is_not_waited_for_twice() {
+    let mut world = World::new(vec![bound("m", "shop", 7)]);
+    world.manner = Manner::Silent;
+    for (session, protocol) in [(1, "v1alpha1+acks-done"), (2, "v1alpha1")] {
+        let opened =
+            Event::Opened { session: SessionId(session), cluster: "shop".into(), protocol: protocol.into() };
+        world.event(opened);
+    }
+    world.report(2, "shop", vec![]);
+    world.pass(SECOND);
+    let instruction = world.sent.iter().find_map(|(_, frame)| match frame {
+        Frame::Reclaim { instruction, .. } => Some(*instruction),
+        _ => None,
+    });
+    let instruction = instruction.expect("the cluster was told");
+    world.pass(59 * SECOND);
+    assert_eq!(world.called("Drain"), 0, "never before it has said anything");
+    world.event(Event::ReclaimAcked { session: SessionId(2), instruction, nodes_started: 1 });
+    let Some((_, Request::Drain { grace_secs, .. })) = world.calls.last() else {
+        panic!("{:?}", world.calls)
+    };
+    assert!((535..=540).contains(grace_secs), "the provider keeps the rest of the grace: {grace_secs}");
+    assert_eq!(world.state("m"), Idle);
+}

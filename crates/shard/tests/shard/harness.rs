@@ -251,6 +251,14 @@ impl World {
         }
     }
 
+    /// Carries out held calls; the listings they lead to are held.
+    pub(crate) fn release_calls(&mut self) {
+        (self.hold_calls, self.hold_lists) = (false, true);
+        for effect in std::mem::take(&mut self.held) {
+            self.perform(effect);
+        }
+    }
+
     /// Carries out held listings; the calls they lead to are held.
     pub(crate) fn release_lists(&mut self) {
         (self.hold_calls, self.hold_lists) = (true, false);
@@ -313,6 +321,20 @@ impl World {
         }
     }
 
+    /// Answers the requests for blobs so far, in turn, with blobs that are good for so many seconds.
+    pub(crate) fn answer_blobs(&mut self, ttls: &[i64]) {
+        let requests = self.sent.iter().filter_map(|(session, frame)| match frame {
+            Frame::Bootstrap { request, .. } => Some((*session, *request)),
+            _ => None,
+        });
+        let requests: Vec<_> = requests.collect();
+        assert_eq!(requests.len(), ttls.len());
+        for ((session, request), ttl_secs) in requests.into_iter().zip(ttls) {
+            let blob = Ok(Blob { user_data: Arc::from(*b"join"), ttl_secs: *ttl_secs });
+            self.event(Event::Blob { session, request, blob });
+        }
+    }
+
     /// Lets time go by, doing everything when it is due.
     pub(crate) fn pass(&mut self, span: i64) {
         let end = self.now + span;
@@ -333,7 +355,7 @@ impl World {
         let opened = Event::Opened {
             session: SessionId(session),
             cluster: cluster.into(),
-            protocol: "v1alpha1".into(),
+            protocol: "v1alpha1+acks-done".into(),
         };
         self.event(opened);
     }

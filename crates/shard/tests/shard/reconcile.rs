@@ -2,7 +2,7 @@
 
 use bigfleet_engine::ActionKind;
 use bigfleet_model::label::Labels;
-use bigfleet_model::machine::MachineState::{Configured, Configuring, Failed, Idle, Speculative};
+use bigfleet_model::machine::MachineState::{Configured, Configuring, Creating, Failed, Idle, Speculative};
 use bigfleet_shard::{Care, Event, Frame, MINUTE, ProviderConfig, SECOND};
 
 use super::harness::*;
@@ -292,4 +292,23 @@ fn unchanged_records_are_read_again_in_turn_and_agree() {
     let tally = world.shard.tally();
     assert!(tally.read_again > 300, "{} read again", tally.read_again);
     assert_eq!(tally.read_otherwise, 0);
+}
+
+#[test]
+fn of_an_answer_the_engine_would_refuse_nothing_is_taken() {
+    let mut world = World::new(vec![machine("m", Speculative)]);
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 1)]);
+    world.hold_calls = true;
+    world.pass(SECOND);
+    assert_eq!(world.state("m"), Creating);
+    world.clouds[0].machines.get_mut("m").unwrap().price_usd_per_hour = f64::NAN;
+    world.release_calls();
+    assert_eq!(
+        (world.called("Create"), world.state("m")),
+        (1, Creating),
+        "the order stands, the record does not"
+    );
+    assert_eq!(world.shard.tally().bad_records.values().sum::<u64>(), 1);
+    assert!(world.has_said("bad_record") && world.shard.money().spend().usd_per_hour().is_finite());
 }

@@ -1,7 +1,12 @@
 //! Operators come, go, and are told everything when they come back.
 
 use bigfleet_model::machine::MachineState::{Idle, Speculative};
-use bigfleet_shard::{Confidence, Event, Frame, HangUp, Reception, SECOND, SessionId};
+use bigfleet_model::penalty::PenaltyBucket;
+use bigfleet_model::profile::Profile;
+use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
+use bigfleet_shard::{
+    Confidence, Event, Frame, HangUp, MINUTE, Pause, PauseScope, Reception, SECOND, SessionId,
+};
 
 use super::harness::*;
 
@@ -77,4 +82,73 @@ fn all_sessions_are_ended_at_a_stop() {
     world.open(2, "ml");
     world.command(|shard, _, step| shard.stop(step));
     assert_eq!(world.hung_up, [(SessionId(1), HangUp::Stopping), (SessionId(2), HangUp::Stopping)]);
+}
+
+#[test]
+fn a_refused_roll_up_is_refused_each_time_and_opens_no_gate() {
+    let mut world = World::new(vec![]);
+    world.open(1, "shop");
+    let over_nothing = TopologySpread::new("", 1, WhenUnsatisfiable::DoNotSchedule);
+    let profile = Profile::new(vec![], vec![over_nothing], 7, PenaltyBucket::ZERO, PenaltyBucket::ZERO);
+    let bad = bigfleet_model::need::Need { profile: profile.into(), ..need("shop", 7, 1) };
+    world.report(1, "shop", vec![bad]);
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "{:?}", world.reception());
+    assert!(!world.shard.has_taken_rollup(SessionId(1)));
+    world.event(Event::RollupAgain { session: SessionId(1) });
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "{:?}", world.reception());
+    assert!(!world.shard.clusters()["shop"].has_reported(), "nothing may be reclaimed by a refused report");
+
+    world.report(1, "shop", vec![need("shop", 7, 1)]);
+    assert!(world.shard.has_taken_rollup(SessionId(1)));
+    world.event(Event::RollupAgain { session: SessionId(1) });
+    assert_eq!(world.reception(), &Reception::Accepted);
+    world.open(2, "shop");
+    world.event(Event::RollupAgain { session: SessionId(2) });
+    assert!(matches!(world.reception(), Reception::Refused { .. }), "a new connection has said nothing yet");
+}
+
+#[test]
+fn demand_the_engine_refuses_is_neither_acknowledged_nor_remembered() {
+    let mut world = World::new(vec![]);
+    world.open(1, "");
+    world.report(1, "", vec![need("", 7, 1)]);
+    let Reception::Refused { why } = world.reception() else { panic!("{:?}", world.reception()) };
+    assert!(why.contains("names no cluster"), "{why}");
+    assert!(world.memory.demand.is_empty() && world.shard.clusters()[""].demand.is_empty());
+    assert!(!world.shard.clusters()[""].has_reported());
+}
+
+#[test]
+fn a_cluster_nobody_reports_for_and_that_holds_nothing_is_forgotten() {
+    let mut world = World::new(vec![bound("m", "holder", 7)]);
+    world.pass(SECOND);
+    for (session, name) in [(1, "gone"), (2, "wants"), (3, "stays"), (4, "paused")] {
+        world.open(session, name);
+        world.report(session, name, vec![]);
+    }
+    world.report(2, "wants", vec![need("wants", 7, 1)]);
+    let scope = PauseScope { cluster: Some("paused".into()), kind: None };
+    let pause = Pause {
+        scope,
+        dry_run: false,
+        reason: "test".into(),
+        author: "test".into(),
+        since_unix_nanos: world.now,
+        until_unix_nanos: None,
+    };
+    world.command(|shard, now, step| shard.pause(pause, now, step)).unwrap();
+    for session in [1, 2, 4] {
+        world.event(Event::Closed { session: SessionId(session) });
+    }
+    world.pass(50 * MINUTE);
+    assert!(world.shard.clusters().contains_key("gone"), "not at once");
+    world.pass(20 * MINUTE);
+    let left: Vec<&str> = world.shard.clusters().keys().map(|name| &**name).collect();
+    assert_eq!(left, ["holder", "paused", "stays", "wants"]);
+    assert!(world.has_said("clusters_forgotten"));
+    assert_eq!(world.shard.tally().clusters_forgotten, 1);
+    assert!(!world.shard.options().ready.contains("gone"), "it must report before anything is taken from it");
+    world.open(9, "gone");
+    world.report(9, "gone", vec![need("gone", 7, 1)]);
+    assert_eq!(world.reception(), &Reception::Accepted);
 }

@@ -1,7 +1,7 @@
 //! Calls that fail, and what becomes of the machine.
 
 use bigfleet_engine::ActionKind;
-use bigfleet_model::machine::MachineState::{Configured, Configuring, Idle, Speculative};
+use bigfleet_model::machine::MachineState::{Configured, Configuring, Failed, Idle, Speculative};
 use bigfleet_shard::{CallErrorKind, Care, MINUTE, SECOND};
 
 use super::harness::*;
@@ -112,4 +112,23 @@ fn a_provider_that_comes_back_finds_everything_as_it_was() {
         "nothing moves after an hour of silence"
     );
     assert_eq!(world.clouds[0].count(Configured), 3);
+}
+
+#[test]
+fn a_late_word_about_a_lost_machine_is_not_about_its_successor() {
+    let mut failed = machine("old", Failed);
+    failed.last_error = "fan".into();
+    let mut world = World::new(vec![failed]);
+    world.pass(SECOND);
+    // The question about it is under way while it leaves and another machine takes its place.
+    world.hold_calls = true;
+    world.pass(5 * MINUTE);
+    world.clouds[0].machines.remove("old");
+    world.pass(2 * MINUTE);
+    world.clouds[0].machines.insert("new".into(), machine("new", Idle));
+    world.pass(2 * MINUTE);
+    assert!(world.shard.machine("old").is_none() && world.shard.machine("new").is_some());
+    world.release();
+    assert_eq!(world.calls.iter().filter(|(_, call)| call.machine() == "old").count(), 1);
+    assert!(world.shard.machine("new").is_some(), "whoever has the place now was not asked about");
 }

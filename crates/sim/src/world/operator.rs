@@ -108,7 +108,7 @@ impl World {
         }
         let name = self.operators[cluster].pods.name().clone();
         let event = match saying {
-            Saying::Hello => Event::Opened { session, cluster: name, protocol: "v1alpha1".into() },
+            Saying::Hello => Event::Opened { session, cluster: name, protocol: "v1alpha1+acks-done".into() },
             Saying::Rollup(rollup) => {
                 let rows = rollup.as_ref().map_or(0, |rollup| rollup.needs.len());
                 self.trace.note(self.now, format_args!("{name} reports {rows} rows"));
