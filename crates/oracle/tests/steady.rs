@@ -68,7 +68,7 @@ fn steady_demand_comes_to_rest_without_inversion() {
         if let Some(late) = world.late(&course) {
             lates.push(late);
             if late > 3 {
-                println!("seed {seed} rests {late} cycles late");
+                eprintln!("seed {seed} rests {late} cycles late");
             }
         }
         if let Some(breach) = breach(&world, &course, most) {
@@ -76,7 +76,7 @@ fn steady_demand_comes_to_rest_without_inversion() {
         }
     }
     let within = |cycles| 100.0 * lates.iter().filter(|late| **late <= cycles).count() as f64 / count as f64;
-    println!(
+    eprintln!(
         "{count} worlds; at rest after 3 cycles {:.1} %, 10 {:.1} %, 40 {:.1} %",
         within(3),
         within(10),

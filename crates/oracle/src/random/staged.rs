@@ -98,7 +98,7 @@ impl Stage<'_> {
         };
         for rack in ["r0", "r1", "r2"] {
             let mut total = 0;
-            for _ in 0..1 + self.seed.below(4) {
+            for _ in 0..=self.seed.below(4) {
                 let state = *self.seed.pick(&states);
                 let cpus = *self.seed.pick(&[1, 2, 2, 4]);
                 let at = self.machine(state, size(cpus, cpus * 4), rack);
@@ -258,7 +258,7 @@ impl Stage<'_> {
 
     /// One to three plain needs that hold machines, or want them.
     fn fillers(&mut self, priorities: &[i32]) {
-        for _ in 0..1 + self.seed.below(3) {
+        for _ in 0..=self.seed.below(3) {
             let priority = *self.seed.pick(priorities);
             let cluster = *self.seed.pick(&["c1", "c1", "c2"]);
             let profile = self.profile(Vec::new(), Vec::new(), priority);

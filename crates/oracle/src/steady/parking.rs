@@ -20,7 +20,7 @@ impl Parking {
     pub(super) fn stamp(&self, needs: &mut [Need], cycle: usize) {
         for need in needs {
             let stuck = self.0.get(&need.key()).copied().unwrap_or(0);
-            need.parked = stuck >= PATIENCE && cycle % RETRY_EVERY != 0;
+            need.parked = stuck >= PATIENCE && !cycle.is_multiple_of(RETRY_EVERY);
         }
     }
 
