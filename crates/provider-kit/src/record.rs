@@ -72,10 +72,10 @@ pub enum RecordError {
 /// Checks a record of this provider.
 pub(crate) fn check(machine: &Machine) -> Result<(), RecordError> {
     let id = || machine.id.clone();
-    Received::try_from(machine)?;
     if machine.id.len() > ID_LIMIT_BYTES {
         return Err(RecordError::IdTooLong { id: id(), bytes: machine.id.len() });
     }
+    Received::try_from(machine)?;
     for (field, text) in [("instance_type", &machine.instance_type), ("zone", &machine.zone)] {
         if text.is_empty() {
             return Err(RecordError::Missing { id: id(), field });
