@@ -197,3 +197,69 @@ async fn a_shard_without_a_record_says_so() {
         assert!(said.contains("this shard keeps no decision record"), "{thing}: {said}");
     }
 }
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("the fixture") {
+        let from = entry.expect("an entry").path();
+        let to = to.join(from.file_name().expect("a name"));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a copy");
+        }
+    }
+}
+
+/// The folders people have from the first edition of the rules, opened by this build: everything in them can be listed
+/// and explained, and where the rules have changed since, that is said.
+#[test]
+fn the_record_of_the_first_edition_is_listed_and_explained() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/data-first-edition");
+    for life in ["stopped", "killed"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("shard");
+        copy(&std::path::Path::new(fixture).join(life).join("shard"), &data);
+        let listen = format!("127.0.0.1:{}", free_port());
+        let arguments = ["shard", "--provider", "sim=http://127.0.0.1:1", "--listen", &listen];
+        let rest = ["--metrics", "none", "--data", data.to_str().unwrap()];
+        let _shard = Process::start("shard", &[&arguments[..], &rest].concat());
+        let (user, server) = (User::new(), format!("http://{listen}"));
+        let run = |arguments: &[&str]| user.run(&[arguments, &["--server", &server]].concat());
+        // However it is broken into lines.
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let rows = |arguments: &[&str]| -> Vec<Value> {
+            run(arguments).fine().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        let edition = (bigfleet_engine::EDITION != 1).then_some(1);
+        let said = "decided under edition 1 of the rules";
+
+        let decisions = rows(&["get", "decisions", "--all", "--limit", "100000"]);
+        for kind in ["bootstrap", "provision", "preempt", "reclaim", "delete"] {
+            assert!(decisions.iter().any(|row| row["kind"] == kind), "{life}: {kind}");
+        }
+        assert!(decisions.iter().all(|row| row["recorded_edition"] == Value::from(edition)), "{life}");
+        let preempted = decisions.iter().find(|row| row["kind"] == "preempt").expect("a preemption");
+        let (cycle, machine) = (preempted["cycle"].as_u64().unwrap(), preempted["machine"].as_str().unwrap());
+
+        let at = cycle.to_string();
+        let machines = rows(&["get", "machines", "--at", &at]);
+        assert_eq!(machines.len(), 120, "{life}");
+        for thing in ["clusters", "needs", "providers", "sessions"] {
+            assert!(!rows(&["get", thing, "--at", &at]).is_empty(), "{life}: {thing}");
+        }
+        let table = run(&["get", "clusters", "--at", &at, "-o", "table"]);
+        assert!(table.err.contains(", from the record"), "{}", table.err);
+        assert_eq!(table.err.contains(said), edition.is_some(), "{}", table.err);
+
+        let name = format!("{cycle}/{machine}");
+        let story = flat(&run(&["explain", "decision", &name, "-o", "text"]).fine());
+        assert!(story.contains("best victim"), "{life}: the reason was kept: {story}");
+        assert_eq!(story.contains("decided under edition 1 of the rules"), edition.is_some(), "{story}");
+        assert_eq!(story.contains("this shard decides under edition"), edition.is_some(), "{story}");
+        let need = preempted["need"]["id"].as_str().unwrap();
+        let story = flat(&run(&["explain", "need", need, "--at", &at, "-o", "text"]).fine());
+        assert!(story.contains("from the record"), "{life}: {story}");
+        assert_eq!(story.contains(said), edition.is_some(), "{story}");
+    }
+}

@@ -16,8 +16,8 @@ use bigfleet_model::stamp::Assignment;
 use bigfleet_net::{Clock as _, SystemClock, VirtualClock};
 use bigfleet_record::tape::{Limits, Writer};
 use bigfleet_shard::{
-    BadRecord, Blob, CallError, CallErrorKind, Config, Effect, Event, Frame, ListEnd, Memory, ProviderConfig,
-    Report, Reports, Request, Rollup, SECOND, SessionId, Shard, Step, Told,
+    BadRecord, Blob, CallError, CallErrorKind, Config, CycleRecord, Effect, Event, Frame, ListEnd, Memory,
+    ProviderConfig, Report, Reports, Request, Rollup, SECOND, SessionId, Shard, Step, Told,
 };
 use bigfleet_view::{About, Gone, Shards, View};
 use tokio::sync::watch;
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) lets_go: bool,
     /// Whether the provider cannot be listed.
     pub(crate) listing_fails: bool,
+    /// The edition of the rules the record says it was decided under.
+    pub(crate) edition: u32,
     tape: Option<Writer>,
     sessions: u64,
 }
@@ -74,8 +76,16 @@ impl Driver {
         let shard = Shard::new(config, Memory::default(), START);
         let machines = machines.into_iter().map(|machine| (machine.id.clone(), machine)).collect();
         let tape = record_dir.map(|folder| Writer::open(folder, Limits::default()).unwrap().0);
-        let state =
-            State { shard, now: START, machines, lets_go: true, listing_fails: false, tape, sessions: 0 };
+        let state = State {
+            shard,
+            now: START,
+            machines,
+            lets_go: true,
+            listing_fails: false,
+            edition: bigfleet_engine::EDITION,
+            tape,
+            sessions: 0,
+        };
         let driver = Self::of(state);
         driver.run();
         Arc::new(driver)
@@ -90,6 +100,7 @@ impl Driver {
             machines,
             lets_go: true,
             listing_fails: false,
+            edition: bigfleet_engine::EDITION,
             tape: None,
             sessions: 0,
         };
@@ -198,6 +209,7 @@ impl State {
                 }
                 Effect::Record(record) => {
                     if let Some(tape) = &mut self.tape {
+                        let record = CycleRecord { edition: self.edition, ..CycleRecord::clone(&record) };
                         tape.append(&record).unwrap();
                         tape.sync().unwrap();
                     }

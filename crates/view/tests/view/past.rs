@@ -1,12 +1,12 @@
 //! Looking back: answers from the decision record.
 
 use bigfleet_model::capacity::CapacityType;
-use bigfleet_shard::{Event, PauseScope, ProviderConfig};
+use bigfleet_shard::{Event, Memory, PauseScope, ProviderConfig, Shard};
 use bigfleet_view::v1::view_server::View as Api;
 use bigfleet_view::{View, v1};
 use tonic::{Code, Request};
 
-use crate::driver::{Driver, config, metal, need, quota};
+use crate::driver::{Driver, START, config, metal, need, quota};
 use crate::lists::{pages, small};
 
 fn at(cycle: u64) -> v1::Moment {
@@ -295,4 +295,49 @@ async fn a_record_of_before_says_what_it_does_not_hold() {
     pages(Api::list_offers(&view, Request::new(offers)).await).await.unwrap();
     let shortfalls = v1::ListShortfallsRequest { at, ..Default::default() };
     pages(Api::list_shortfalls(&view, Request::new(shortfalls)).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_moment_of_another_edition_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let machines = vec![metal("m-1", "za", "8"), quota("spot-1", CapacityType::Spot, 0.1)];
+    let driver = Driver::new(config(), machines, Some(&record));
+    let other = bigfleet_engine::EDITION + 1;
+    driver.with(|state, _| state.edition = other);
+    driver.report("shop", vec![need("shop", 1000, 8, vec![])]);
+    let old = driver.with(|state, _| state.shard.cycle());
+    driver.with(|state, _| state.edition = bigfleet_engine::EDITION);
+    driver.report("shop", vec![need("shop", 1000, 16, vec![])]);
+    let new = driver.with(|state, _| state.shard.cycle());
+
+    let view = driver.view(Some(record.clone()));
+    for (cycle, edition) in [(old, Some(other)), (new, None)] {
+        let request = v1::ListNeedsRequest { at: Some(at(cycle)), ..Default::default() };
+        let needs = pages(Api::list_needs(&view, Request::new(request)).await).await.unwrap().remove(0);
+        assert_eq!(needs.as_of.unwrap().recorded_edition, edition, "cycle {cycle}");
+    }
+
+    // A later life, which has nothing of it in memory.
+    let later = Driver::holding(Shard::new(config(), Memory::default(), START));
+    let view = later.view(Some(record));
+    let decisions = v1::ListDecisionsRequest { from_record: true, ..Default::default() };
+    let decisions =
+        pages(Api::list_decisions(&view, Request::new(decisions)).await).await.unwrap().remove(0).decisions;
+    assert!(decisions.iter().all(|d| d.recorded_edition == (d.cycle <= old).then_some(other)));
+    let explain = async |machine: &str| {
+        let cycle = decisions.iter().rfind(|d| d.machine == machine).expect("a decision about it").cycle;
+        let request = v1::ExplainDecisionRequest { cycle, machine: machine.into() };
+        Api::explain_decision(&view, Request::new(request)).await.unwrap().into_inner()
+    };
+    let then = explain("m-1").await;
+    assert_eq!((then.edition, then.replayed), (Some(bigfleet_engine::EDITION), false));
+    let today = then.today.expect("today's rules decide the same here");
+    assert_eq!(
+        (today.kind, &*today.machine, today.recorded_edition),
+        (then.decision.unwrap().kind, "m-1", None)
+    );
+    assert!(today.why.is_some());
+    let now = explain("spot-1").await;
+    assert_eq!((now.edition, now.today), (None, None));
 }
