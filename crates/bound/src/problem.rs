@@ -216,7 +216,7 @@ impl Problem {
         self.bound_within(MAX_VARIABLES)
     }
 
-    /// The same with another limit. 55,000 pairs take about a second, 285,000 a minute.
+    /// The same with another limit. The time depends on how scarce offers are: 55,000 pairs take about a second, 280,000 up to two minutes.
     pub fn bound_within(&self, limit: usize) -> Result<Bound, BoundError> {
         let mut refused = match self.exact_within(limit) {
             Err(refused @ BoundError::TooLarge { .. }) => refused,
