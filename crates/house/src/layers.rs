@@ -71,9 +71,11 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-sim",
         ],
     },
+    Layer { name: "bigfleet-crds", may_use: &[] },
     Layer {
         name: "bigfleet",
         may_use: &[
+            "bigfleet-crds",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-net",
