@@ -1,5 +1,6 @@
 //! A private control plane, from nothing to ready and back.
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -250,7 +251,7 @@ impl ControlPlane {
         let api_server = self.api_server.lock().expect("no holder panics");
         let programs = self.programs.lock().expect("no holder panics");
         for program in programs.iter().chain([&*api_server]) {
-            text.push_str(&format!("--- {}\n{}\n", program.name(), program.last_words()));
+            text += &["--- ", program.name(), "\n", &program.last_words(), "\n"].concat();
         }
         text
     }
@@ -396,7 +397,10 @@ impl Plan {
 
     fn write_kubeconfig(&self, name: &str, credentials: &Credentials<'_>) -> std::io::Result<PathBuf> {
         let path = self.authority.file(&format!("{name}.kubeconfig"));
-        std::fs::write(&path, self.kubeconfig(credentials))?;
+        // Somebody may be reading the one before.
+        let mut whole = tempfile::NamedTempFile::new_in(self.folder.path())?;
+        whole.write_all(self.kubeconfig(credentials).as_bytes())?;
+        whole.persist(&path)?;
         Ok(path)
     }
 

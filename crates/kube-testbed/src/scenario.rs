@@ -50,7 +50,6 @@ macro_rules! scenarios {
 ///
 /// # Panics
 /// If the control plane does not start or a scenario panics.
-#[expect(clippy::print_stderr, reason = "a test report")]
 pub fn scenarios(parts: Parts, at_once: usize, scenarios: Vec<Scenario>) {
     let wanted = std::env::var("BIGFLEET_SCENARIO").unwrap_or_default();
     let chosen: Vec<Scenario> =

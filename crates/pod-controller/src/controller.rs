@@ -15,7 +15,7 @@ use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::ledger::{Ledger, Step, Uid};
@@ -33,9 +33,9 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// News from the server.
 enum News {
-    Pod(watcher::Result<Event<Pod>>),
-    Request(watcher::Result<Event<DeserializeGuard<CapacityRequest>>>),
-    Class(watcher::Result<Event<PriorityClass>>),
+    Pod(Box<watcher::Result<Event<Pod>>>),
+    Request(Box<watcher::Result<Event<DeserializeGuard<CapacityRequest>>>>),
+    Class(Box<watcher::Result<Event<PriorityClass>>>),
 }
 
 /// What the loop works with.
@@ -112,53 +112,53 @@ impl Controller {
         let classes = Api::<PriorityClass>::all(self.client.clone());
         let classes = watcher(classes, watcher::Config::default()).default_backoff();
         stream::select_all([
-            pods.map(News::Pod).boxed(),
-            requests.map(News::Request).boxed(),
-            classes.map(News::Class).boxed(),
+            pods.map(|event| News::Pod(Box::new(event))).boxed(),
+            requests.map(|event| News::Request(Box::new(event))).boxed(),
+            classes.map(|event| News::Class(Box::new(event))).boxed(),
         ])
     }
 
     fn heard(&self, work: &mut Work, news: News) {
         let ledger = &mut work.ledger;
         match news {
-            News::Pod(Ok(event)) => match event {
-                Event::Init => ledger.pods_begin(),
-                Event::InitApply(pod) | Event::Apply(pod) => ledger.pod(&pod),
-                Event::Delete(pod) => ledger.pod_gone(pod.metadata.uid.as_deref().unwrap_or("")),
-                Event::InitDone => {
+            News::Pod(news) => match *news {
+                Ok(Event::Init) => ledger.pods_begin(),
+                Ok(Event::InitApply(pod) | Event::Apply(pod)) => ledger.pod(&pod),
+                Ok(Event::Delete(pod)) => ledger.pod_gone(pod.metadata.uid.as_deref().unwrap_or("")),
+                Ok(Event::InitDone) => {
                     ledger.pods_end();
                     work.missing.remove("pods");
                 }
+                Err(error) => self.broke_off("pods", &error),
             },
-            News::Request(Ok(event)) => match event {
-                Event::Init => ledger.requests_begin(),
-                Event::InitApply(DeserializeGuard(request)) | Event::Apply(DeserializeGuard(request)) => {
+            News::Request(news) => match *news {
+                Ok(Event::Init) => ledger.requests_begin(),
+                Ok(Event::InitApply(DeserializeGuard(request)) | Event::Apply(DeserializeGuard(request))) => {
                     match request {
                         Ok(request) => ledger.request(&request.metadata, Some(&request)),
                         Err(invalid) => ledger.request(&invalid.metadata, None),
                     }
                 }
-                Event::Delete(request) => ledger.request_gone(kube::Resource::meta(&request)),
-                Event::InitDone => {
+                Ok(Event::Delete(request)) => ledger.request_gone(request.meta()),
+                Ok(Event::InitDone) => {
                     ledger.requests_end();
                     work.missing.remove("capacityrequests");
                 }
+                Err(error) => self.broke_off("capacityrequests", &error),
             },
-            News::Class(Ok(event)) => match event {
-                Event::Init => ledger.classes_begin(),
-                Event::InitApply(class) | Event::Apply(class) => {
+            News::Class(news) => match *news {
+                Ok(Event::Init) => ledger.classes_begin(),
+                Ok(Event::InitApply(class) | Event::Apply(class)) => {
                     let penalties = Penalties::read(class.metadata.annotations.as_ref());
                     ledger.class(&class.name_any(), Some(ClassDefaults { penalties }));
                 }
-                Event::Delete(class) => ledger.class(&class.name_any(), None),
-                Event::InitDone => {
+                Ok(Event::Delete(class)) => ledger.class(&class.name_any(), None),
+                Ok(Event::InitDone) => {
                     ledger.classes_end();
                     work.missing.remove("priorityclasses");
                 }
+                Err(error) => self.broke_off("priorityclasses", &error),
             },
-            News::Pod(Err(error)) => self.broke_off("pods", &error),
-            News::Request(Err(error)) => self.broke_off("capacityrequests", &error),
-            News::Class(Err(error)) => self.broke_off("priorityclasses", &error),
         }
     }
 

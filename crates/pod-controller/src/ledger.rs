@@ -74,7 +74,8 @@ pub(crate) struct Tally {
 pub(crate) struct Ledger {
     policy: Policy,
     pods: BTreeMap<Uid, PodEntry>,
-    requests: BTreeMap<Uid, BTreeMap<Place, RequestEntry>>,
+    /// One map for all, not one for each pod: that would cost a kilobyte a pod.
+    requests: BTreeMap<(Uid, Place), RequestEntry>,
     classes: BTreeMap<String, ClassDefaults>,
     queue: Queue,
     /// While a list is read again: what it has had so far.
@@ -151,7 +152,7 @@ impl Ledger {
         if let Some(before) = self.pods.remove(uid) {
             count(&mut self.tally, &before, -1);
         }
-        if self.requests.contains_key(uid) {
+        if self.requests_of(uid).next().is_some() {
             self.queue.push(uid.into(), Urgency::Tidying);
         }
     }
@@ -164,11 +165,8 @@ impl Ledger {
     /// The list is complete: what was not in it is gone.
     pub(crate) fn requests_end(&mut self) {
         let listed = self.listed_requests.take().unwrap_or_default();
-        let all = self
-            .requests
-            .iter()
-            .flat_map(|(uid, places)| places.keys().map(|place| (uid.clone(), place.clone())));
-        let gone: Vec<(Uid, Place)> = all.filter(|known| !listed.contains(known)).collect();
+        let gone: Vec<(Uid, Place)> =
+            self.requests.keys().filter(|key| !listed.contains(*key)).cloned().collect();
         for (uid, place) in gone {
             self.forget_request(&uid, &place);
         }
@@ -186,8 +184,7 @@ impl Ledger {
             owned: readable.is_some_and(|request| is_owned(request, &pod)),
             conditions: readable.map(our_conditions).unwrap_or_default(),
         };
-        let places = self.requests.entry(pod.clone()).or_default();
-        let before = places.insert(place, entry.clone());
+        let before = self.requests.insert((pod.clone(), place), entry.clone());
         if before.is_none() {
             self.tally.requests += 1;
         }
@@ -206,12 +203,7 @@ impl Ledger {
 
     /// The same, by its place.
     pub(crate) fn forget_request(&mut self, pod: &str, place: &Place) {
-        let Some(places) = self.requests.get_mut(pod) else { return };
-        let was_there = places.remove(place).is_some();
-        if places.is_empty() {
-            self.requests.remove(pod);
-        }
-        if was_there {
+        if self.requests.remove(&(pod.into(), place.clone())).is_some() {
             self.tally.requests -= 1;
             let urgency = self.urgency(pod);
             self.queue.push(pod.into(), urgency);
@@ -280,6 +272,13 @@ impl Ledger {
         }
     }
 
+    /// The requests that speak for a pod.
+    fn requests_of(&self, uid: &str) -> impl Iterator<Item = (&Place, &RequestEntry)> {
+        let first = (Uid::from(uid), Place::default());
+        let from_there = self.requests.range(first.clone()..);
+        from_there.take_while(move |((pod, _), _)| *pod == first.0).map(|((_, place), entry)| (place, entry))
+    }
+
     /// The penalties that a pod's class says.
     fn class_of(&self, wanted: &Wanted) -> Option<&ClassDefaults> {
         self.classes.get(wanted.class.as_deref()?)
@@ -287,28 +286,26 @@ impl Ledger {
 
     /// What follows for a pod from what is known. Only when all lists have been read once.
     pub(crate) fn next(&self, uid: &str, now_unix_nanos: i64) -> Option<Step> {
-        let none = BTreeMap::new();
-        let present = self.requests.get(uid).unwrap_or(&none);
         let delete = |(place, entry): (&Place, &RequestEntry)| Step::Delete {
             namespace: place.0.clone(),
             name: place.1.clone(),
             uid: entry.uid.clone(),
         };
         let Some(PodEntry { name, wanted: Ok(wanted), refused }) = self.pods.get(uid) else {
-            return present.iter().next().map(delete);
+            return self.requests_of(uid).next().map(delete);
         };
         let class = self.class_of(wanted);
         let spec = wanted.request(class);
         let desired = fingerprint(&spec);
-        let place: Place = (name.namespace.clone(), request_name(uid).into());
-        let own = present.get(&place);
+        let key: (Uid, Place) = (uid.into(), (name.namespace.clone(), request_name(uid).into()));
+        let own = self.requests.get(&key);
         let right = own.is_some_and(|entry| entry.owned && entry.fingerprint == Some(desired));
         if !right {
             return (*refused != Some(desired))
                 .then(|| Step::Apply { pod: name.clone(), spec: Box::new(spec) });
         }
         // Only with the right one in place is a second one too many.
-        if let Some(extra) = present.iter().find(|(other, _)| **other != place) {
+        if let Some(extra) = self.requests_of(uid).find(|(other, _)| **other != key.1) {
             return Some(delete(extra));
         }
         let entry = own?;

@@ -34,10 +34,7 @@ fn written(ledger: &mut Ledger, step: &Step) {
     match step {
         Step::Apply { pod, spec } => {
             let mut object = request(pod, spec);
-            let before = ledger
-                .requests
-                .get(&pod.uid)
-                .and_then(|places| places.get(&(pod.namespace.clone(), request_name(&pod.uid).into())));
+            let before = ledger.requests_of(&pod.uid).map(|(_, entry)| entry.clone()).next();
             if let Some(before) = before.filter(|before| !before.conditions.is_empty()) {
                 object["status"] = json!({"phase": "Pending", "conditions": before.conditions});
             }
@@ -52,7 +49,7 @@ fn written(ledger: &mut Ledger, step: &Step) {
             seen(ledger, object);
         }
         Step::Delete { namespace, name, .. } => {
-            let owners: Vec<Uid> = ledger.requests.keys().cloned().collect();
+            let owners: Vec<Uid> = ledger.requests.keys().map(|(pod, _)| pod.clone()).collect();
             owners.iter().for_each(|pod| ledger.forget_request(pod, &(namespace.clone(), name.clone())));
         }
     }
@@ -157,7 +154,7 @@ fn a_second_request_for_a_pod_goes_once_the_right_one_is_there() {
     seen(&mut ledger, older);
     ledger.pod(&pod("a", json!({})));
     assert_eq!(settle(&mut ledger), ["apply a", "delete a"]);
-    assert_eq!(ledger.requests["a"].keys().map(|place| &*place.1).collect::<Vec<_>>(), ["pod-a"]);
+    assert_eq!(ledger.requests_of("a").map(|(place, _)| &*place.1).collect::<Vec<_>>(), ["pod-a"]);
 }
 
 #[test]
@@ -171,7 +168,7 @@ fn what_is_not_carried_is_said_and_taken_back() {
     ledger.pod(&pod("a", json!({})));
     assert_eq!(settle(&mut ledger), ["status a"]);
     assert_eq!(ledger.tally().losses, BTreeMap::from([(("spec.containers.ports.hostPort", "Crowded"), 0)]));
-    assert!(ledger.requests["a"].values().all(|entry| entry.conditions.is_empty()));
+    assert!(ledger.requests_of("a").all(|(_, entry)| entry.conditions.is_empty()));
 }
 
 #[test]
