@@ -2,7 +2,7 @@
 //!
 //! * [`ControlPlane`]: etcd, kube-apiserver, kube-controller-manager and kube-scheduler on loopback, with certificates of
 //!   their own, ready in seconds and gone when it is dropped.
-//! * [`scenarios`]: several named tests on one control plane, each in a namespace of its own.
+//! * [`scenarios`](fn@scenarios): several named tests on one control plane, each in a namespace of its own.
 //! * [`Joiner`]: stands in for machines. It makes nodes, keeps them alive, runs their pods on paper and lets them end.
 //!
 //! The programs come from `KUBEBUILDER_ASSETS` or from the folder that `scripts/kube-assets` fills. The README of this

@@ -1,7 +1,7 @@
 //! The pod controller: every pod that asks for capacity has exactly one CapacityRequest, for as long as it lives.
 //!
 //! * [`translate`]: a pod's demand as a request. Pure; a preview uses it too.
-//! * [`Ledger`](ledger): which pods and requests there are, and what follows. Pure.
+//! * `ledger`: which pods and requests there are, and what follows. Pure.
 //! * [`run`]: watches, carries out what follows, and tells people.
 //!
 //! A request is named after its pod's UID. So two replicas, a restart or a cache that lags behind write the same object
