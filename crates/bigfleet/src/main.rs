@@ -7,6 +7,7 @@ mod at;
 mod clock;
 mod conform;
 mod context;
+mod crds;
 mod cycle;
 mod demand;
 mod doctor;
@@ -18,6 +19,7 @@ mod get;
 mod output;
 mod pause;
 mod plan;
+mod pod_controller;
 mod provider;
 mod reach;
 mod sentence;
@@ -63,6 +65,8 @@ enum Command {
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
     Provider(provider::Args),
+    PodController(Box<pod_controller::Args>),
+    Crds(crds::Args),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -87,6 +91,8 @@ fn main() -> ExitCode {
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
         Command::Provider(args) => provider::run(&args),
+        Command::PodController(args) => pod_controller::run(&args),
+        Command::Crds(args) => crds::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

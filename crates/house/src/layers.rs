@@ -72,9 +72,19 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-sim",
         ],
     },
+    Layer { name: "bigfleet-crds", may_use: &[] },
+    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-crds", "bigfleet-net"] },
+    Layer {
+        name: "bigfleet-pod-controller",
+        may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net", "bigfleet-kube-common"],
+    },
+    Layer { name: "bigfleet-kube-testbed", may_use: &["bigfleet-net"] },
     Layer {
         name: "bigfleet",
         may_use: &[
+            "bigfleet-crds",
+            "bigfleet-kube-common",
+            "bigfleet-pod-controller",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-net",
@@ -107,7 +117,8 @@ pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard
 pub const SHIPPED: &str = "bigfleet";
 
 /// Packages that exist for tests alone and must not be linked into what people install.
-pub const TEST_ONLY: &[&str] = &["bigfleet-oracle", "bigfleet-house", "proptest", "criterion"];
+pub const TEST_ONLY: &[&str] = 
+    &["bigfleet-oracle", "bigfleet-house", "bigfleet-kube-testbed", "proptest", "criterion"];
 
 /// Packages a pure crate must not link, by exact name.
 const IMPURE: &[&str] = &[

@@ -180,6 +180,8 @@ fn every_command_says_what_it_is_for() {
         "doctor",
         "context",
         "context set",
+        "crds",
+        "pod-controller",
         "version",
         "completions",
         "man",
@@ -200,4 +202,39 @@ fn every_command_says_what_it_is_for() {
     assert!(wrong.err.contains("'explain'"), "{}", wrong.err);
     let wrong = user.run(&["get", "nedes"]); // typos: ignore
     assert!(wrong.err.contains("'needs'"), "{}", wrong.err);
+}
+
+#[test]
+fn definitions_are_printed_for_current_and_older_servers() {
+    let user = User::new();
+    let current = user.run(&["crds"]).fine();
+    assert_eq!(current.matches("kind: CustomResourceDefinition\n").count(), 3, "{current}");
+    assert_eq!(current.matches("selectableFields").count(), 1);
+    let older = user.run(&["crds", "--for", "1.20"]).fine();
+    assert_eq!(older.matches("kind: CustomResourceDefinition\n").count(), 3, "{older}");
+    assert_eq!(older.matches("selectableFields").count(), 0);
+    let json = user.run(&["crds", "--json"]).fine();
+    let names = json.lines().map(|line| {
+        let definition: serde_json::Value = serde_json::from_str(line).unwrap();
+        definition["spec"]["names"]["kind"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["AvailableCapacity", "CapacityRequest", "UpcomingNode"]);
+    let wrong = user.run(&["crds", "--for", "new"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("write it like 1.20"), "{}", wrong.err);
+}
+
+#[test]
+fn a_pod_controller_says_what_is_wrong_with_its_flags() {
+    let user = User::new();
+    for (arguments, words) in [
+        (&["--machine-taint", "gpu"][..], "KEY[=VALUE]:NoSchedule@LABEL[=VALUE]"),
+        (&["--node-label", "linux"][..], "KEY=VALUE"),
+        (&["--metrics", "here"][..], "neither an address"),
+        (&["--kubeconfig", "/nowhere/kubeconfig"][..], "kubeconfig"),
+    ] {
+        let said = user.run(&[&["pod-controller"], arguments].concat());
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains(words), "{}", said.err);
+    }
 }
