@@ -71,9 +71,11 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-sim",
         ],
     },
+    Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer {
         name: "bigfleet",
         may_use: &[
+            "bigfleet-operator",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-net",
@@ -99,7 +101,7 @@ pub const LAYERS: &[Layer] = &[
 pub const PLANNED: &[&str] = &[];
 
 /// Crates that decide: no clock, no randomness, no I/O, no async, no thread pool, with default features.
-pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard"];
+pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard", "bigfleet-operator"];
 
 /// The package that people install.
 pub const SHIPPED: &str = "bigfleet";
