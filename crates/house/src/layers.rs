@@ -72,10 +72,24 @@ pub const LAYERS: &[Layer] = &[
         ],
     },
     Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
+    Layer { name: "bigfleet-crds", may_use: &[] },
+    Layer {
+        name: "bigfleet-operator-kube",
+        may_use: &[
+            "bigfleet-crds",
+            "bigfleet-model",
+            "bigfleet-net",
+            "bigfleet-operator",
+            "bigfleet-proto",
+            "bigfleet-view",
+        ],
+    },
     Layer {
         name: "bigfleet",
         may_use: &[
+            "bigfleet-crds",
             "bigfleet-operator",
+            "bigfleet-operator-kube",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-net",
