@@ -42,7 +42,12 @@ pub struct Demand {
 
 #[derive(Clone, Copy, Debug)]
 enum Entry {
-    Good { row: RowId, unit: UnitId },
+    Good {
+        row: RowId,
+        unit: UnitId,
+        /// It is served by what is not the fleet's: known, and not asked for.
+        aside: bool,
+    },
     Bad,
 }
 
@@ -52,6 +57,8 @@ struct Row {
     profile: Arc<Profile>,
     group: Arc<str>,
     units: BTreeMap<UnitId, u32>,
+    /// Requests set aside: they keep the row and add nothing to it.
+    aside: u32,
     /// Sum and largest piece, while they are true.
     total: Option<(ResourceVec, ResourceVec)>,
 }
@@ -76,7 +83,8 @@ impl Demand {
         match asked.check() {
             Ok(ask) => {
                 let unit = self.units.add(&ask.unit);
-                if let Some(Entry::Good { row, unit: before }) = self.requests.get(name)
+                let aside = matches!(self.requests.get(name), Some(Entry::Good { aside: true, .. }));
+                if let Some(Entry::Good { row, unit: before, .. }) = self.requests.get(name)
                     && *before == unit
                     && *self.rows[row].profile == ask.profile
                     && self.rows[row].group == ask.group
@@ -87,12 +95,10 @@ impl Demand {
                     return Ok(row);
                 }
                 let row = self.row(ask.profile, ask.group);
-                let held = self.rows.get_mut(&row).expect("just found");
-                *held.units.entry(unit).or_insert(0) += 1;
-                held.total = None;
+                self.rows.get_mut(&row).expect("just found").add(unit, aside);
                 self.revision += 1;
                 // After the new row has it: a row that only changes its amounts keeps its place.
-                self.insert(name, Entry::Good { row, unit });
+                self.insert(name, Entry::Good { row, unit, aside });
                 Ok(row)
             }
             Err(bad) => {
@@ -118,6 +124,35 @@ impl Demand {
         }
     }
 
+    /// Sets a request aside because something that is not the fleet's serves it, or takes it in again.
+    pub fn set_aside(&mut self, name: &str, is_aside: bool) {
+        let Some(Entry::Good { row, unit, aside }) = self.requests.get_mut(name) else { return };
+        if *aside == is_aside {
+            return;
+        }
+        *aside = is_aside;
+        let held = self.rows.get_mut(row).expect("a request holds its row");
+        held.take(*unit, !is_aside);
+        held.add(*unit, is_aside);
+        self.revision += 1;
+    }
+
+    /// How many requests a row has, those set aside included.
+    pub fn requests_of(&self, row: RowId) -> u64 {
+        let held = self.rows.get(&row);
+        held.map_or(0, |held| held.units.values().map(|count| u64::from(*count)).sum::<u64>() + u64::from(held.aside))
+    }
+
+    /// Whether all requests of a row are set aside.
+    pub fn is_aside(&self, row: RowId) -> bool {
+        self.rows.get(&row).is_some_and(|held| held.units.is_empty() && held.aside > 0)
+    }
+
+    /// How many requests are set aside.
+    pub fn aside(&self) -> usize {
+        self.rows.values().map(|row| row.aside as usize).sum()
+    }
+
     fn insert(&mut self, name: &str, entry: Entry) {
         self.bad += usize::from(matches!(entry, Entry::Bad));
         let before = match self.requests.get_mut(name) {
@@ -130,20 +165,16 @@ impl Demand {
     }
 
     fn forget(&mut self, entry: Entry) {
-        let Entry::Good { row, unit } = entry else {
+        let Entry::Good { row, unit, aside } = entry else {
             self.bad -= 1;
             return;
         };
         self.revision += 1;
         self.units.drop_one(unit);
         let held = self.rows.get_mut(&row).expect("a request holds its row");
-        held.total = None;
-        let count = held.units.get_mut(&unit).expect("a request holds its unit");
-        *count -= 1;
-        if *count == 0 {
-            held.units.remove(&unit);
-        }
+        held.take(unit, aside);
         if held.units.is_empty()
+            && held.aside == 0
             && let Some(gone) = self.rows.remove(&row)
         {
             self.by_key.remove(&(Box::from(gone.profile.fingerprint()), gone.group));
@@ -157,7 +188,7 @@ impl Demand {
             return *row;
         }
         let held =
-            Row { profile: Arc::new(profile), group: key.1.clone(), units: BTreeMap::new(), total: None };
+            Row { profile: Arc::new(profile), group: key.1.clone(), units: BTreeMap::new(), aside: 0, total: None };
         self.last_row += 1;
         let row = RowId(self.last_row);
         self.rows.insert(row, held);
@@ -171,6 +202,9 @@ impl Demand {
         let mut needs = Vec::with_capacity(self.by_key.len());
         for row in self.by_key.values() {
             let held = self.rows.get_mut(row).expect("a row with a key is there");
+            if held.units.is_empty() {
+                continue;
+            }
             let (sum, most) = held.total(&self.units);
             let (sum, min_unit) = (sum.clone(), most.clone());
             let aggregate = match extra(*row) {
@@ -206,7 +240,7 @@ impl Demand {
     /// The row of a request and what it asks for, unless it was refused.
     pub fn find(&self, name: &str) -> Option<(RowId, &ResourceVec)> {
         match self.requests.get(name)? {
-            Entry::Good { row, unit } => Some((*row, self.units.get(*unit))),
+            Entry::Good { row, unit, .. } => Some((*row, self.units.get(*unit))),
             Entry::Bad => None,
         }
     }
@@ -257,6 +291,28 @@ impl Demand {
 }
 
 impl Row {
+    fn add(&mut self, unit: UnitId, aside: bool) {
+        if aside {
+            self.aside += 1;
+            return;
+        }
+        *self.units.entry(unit).or_insert(0) += 1;
+        self.total = None;
+    }
+
+    fn take(&mut self, unit: UnitId, aside: bool) {
+        if aside {
+            self.aside -= 1;
+            return;
+        }
+        self.total = None;
+        let count = self.units.get_mut(&unit).expect("a request holds its unit");
+        *count -= 1;
+        if *count == 0 {
+            self.units.remove(&unit);
+        }
+    }
+
     fn total(&mut self, units: &Units) -> &(ResourceVec, ResourceVec) {
         self.total.get_or_insert_with(|| {
             let zero = (ResourceVec::ZERO, ResourceVec::ZERO);

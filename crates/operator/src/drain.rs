@@ -240,6 +240,11 @@ impl Drains {
         self.instructions.is_empty()
     }
 
+    /// How many instructions are being carried out.
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
     /// Looks at the cluster and orders what is next, in a fixed order.
     pub fn step(&mut self, now: i64, world: &dyn World) -> Vec<Order> {
         let mut orders = Vec::new();

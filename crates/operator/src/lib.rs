@@ -12,7 +12,6 @@
 //! done comes out. `bigfleet-operator-kube` carries it out.
 
 pub mod ask;
-pub mod backoff;
 pub mod demand;
 pub mod drain;
 pub mod reserve;

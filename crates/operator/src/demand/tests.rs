@@ -17,6 +17,7 @@ enum Act {
     Bad(u8),
     Remove(u8),
     Retain(u8),
+    Aside(u8, bool),
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -25,6 +26,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..12_u8).prop_map(Act::Bad),
         2 => (0..12_u8).prop_map(Act::Remove),
         1 => (0..12_u8).prop_map(Act::Retain),
+        2 => (0..12_u8, any::<bool>()).prop_map(|(name, aside)| Act::Aside(name, aside)),
     ]
 }
 
@@ -32,13 +34,14 @@ proptest! {
     #[test]
     fn rows_are_what_adding_everything_up_gives(acts in vec(act(), 0..80)) {
         let mut demand = Demand::new("shop");
-        let mut plain: BTreeMap<u8, Option<Asked>> = BTreeMap::new();
+        let mut plain: BTreeMap<u8, Option<(Asked, bool)>> = BTreeMap::new();
         for act in acts {
             match act {
                 Act::Put(name, priority, cpu, memory) => {
                     let asked = asked(priority, &cpu.to_string(), &format!("{memory}Gi"));
                     demand.put(&name.to_string(), &asked).unwrap();
-                    plain.insert(name, Some(asked));
+                    let aside = matches!(plain.get(&name), Some(Some((_, true))));
+                    plain.insert(name, Some((asked, aside)));
                 }
                 Act::Bad(name) => {
                     demand.put(&name.to_string(), &asked(0, "?", "1")).unwrap_err();
@@ -48,12 +51,19 @@ proptest! {
                     let was_there = plain.remove(&name).is_some();
                     prop_assert_eq!(demand.remove(&name.to_string()), was_there);
                 }
+                Act::Aside(name, is_aside) => {
+                    demand.set_aside(&name.to_string(), is_aside);
+                    if let Some(Some((_, aside))) = plain.get_mut(&name) {
+                        *aside = is_aside;
+                    }
+                }
                 Act::Retain(below) => {
                     plain.retain(|name, _| *name < below);
                     demand.retain(|name| name.parse::<u8>().unwrap() < below);
                 }
             }
-            let units = plain.values().flatten().map(|asked| {
+            prop_assert_eq!(demand.aside(), plain.values().flatten().filter(|(_, aside)| *aside).count());
+            let units = plain.values().flatten().filter(|(_, aside)| !aside).map(|(asked, _)| {
                 let ask = asked.check().unwrap();
                 Need { group: ask.group, ..Need::of_unit("shop", ask.profile.into(), ask.unit) }
             });
