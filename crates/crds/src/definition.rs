@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{AvailableCapacity, CapacityRequest, UpcomingNode};
 
@@ -106,8 +106,8 @@ fn plain(schema: &mut Value) {
                 fields.remove(name);
             }
             if fields.contains_key("x-kubernetes-int-or-string") {
-                // Deriving drops the types in here.
-                fields.insert("anyOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
+                // What deriving leaves of the alternatives; the flag says it already.
+                fields.remove("anyOf");
             }
         }
         Value::Array(items) => items.iter_mut().for_each(plain),

@@ -73,10 +73,17 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-crds", may_use: &[] },
+    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-crds", "bigfleet-net"] },
+    Layer {
+        name: "bigfleet-pod-controller",
+        may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net", "bigfleet-kube-common"],
+    },
+    Layer { name: "bigfleet-kube-testbed", may_use: &["bigfleet-net"] },
     Layer {
         name: "bigfleet-operator-kube",
         may_use: &[
             "bigfleet-crds",
+            "bigfleet-kube-common",
             "bigfleet-model",
             "bigfleet-net",
             "bigfleet-operator",
@@ -90,6 +97,8 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-crds",
             "bigfleet-operator",
             "bigfleet-operator-kube",
+            "bigfleet-kube-common",
+            "bigfleet-pod-controller",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-net",
@@ -121,7 +130,8 @@ pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard
 pub const SHIPPED: &str = "bigfleet";
 
 /// Packages that exist for tests alone and must not be linked into what people install.
-pub const TEST_ONLY: &[&str] = &["bigfleet-oracle", "bigfleet-house", "proptest", "criterion"];
+pub const TEST_ONLY: &[&str] = 
+    &["bigfleet-oracle", "bigfleet-house", "bigfleet-kube-testbed", "proptest", "criterion"];
 
 /// Packages a pure crate must not link, by exact name.
 const IMPURE: &[&str] = &[

@@ -109,6 +109,15 @@ impl Quantity {
         }
     }
 
+    /// The sum, which stops at 2⁶³−1 units either side of zero. It prints in the family of `self`, unless that is zero.
+    #[must_use]
+    pub fn saturating_add(&self, other: &Self) -> Self {
+        let bound = MAX_NANOS.cast_signed();
+        // Both are within the bound, so the sum is far from wrapping.
+        let nanos = (self.nanos + other.nanos).clamp(-bound, bound);
+        Self { nanos, format: if self.is_zero() { other.format } else { self.format } }
+    }
+
     /// Below zero. Minus zero is not.
     pub const fn is_negative(&self) -> bool {
         self.nanos < 0
@@ -183,5 +192,27 @@ impl PartialOrd for Quantity {
 impl Hash for Quantity {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.nanos.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_and_stop_at_the_bound() {
+        for (a, b, sum) in [
+            ("0", "1Gi", "1Gi"),
+            ("1Gi", "0", "1Gi"),
+            ("512Mi", "512Mi", "1Gi"),
+            ("100m", "1n", "100000001n"),
+            ("1", "-1500m", "-500m"),
+            ("9223372036854775807", "1", "9223372036854775807"),
+        ] {
+            let (a, b) = (Quantity::parse(a).unwrap(), Quantity::parse(b).unwrap());
+            assert_eq!(a.saturating_add(&b).to_string(), sum);
+        }
+        let minus = Quantity::parse("-9223372036854775807").unwrap();
+        assert_eq!(minus.saturating_add(&minus), minus);
     }
 }

@@ -1,0 +1,21 @@
+//! What the programs of BigFleet that run in a cluster share.
+//!
+//! * [`Connection`]: how the API server is reached, from inside a cluster or with a kubeconfig.
+//! * [`Election`]: one of several replicas does the work, by a Lease.
+//! * [`Announcement`]: an Event on an object, told once however often it is said.
+//! * [`install`]: makes a server know our custom resources.
+//! * [`Backoff`]: how long to wait before something that failed is tried again.
+
+mod backoff;
+mod connect;
+mod election;
+mod event;
+mod install;
+mod time;
+
+pub use backoff::Backoff;
+pub use connect::{ConnectError, Connection};
+pub use election::{Election, ElectionSettings, Timing};
+pub use event::{Announcement, Severity, announce};
+pub use install::{InstallError, install, server_version};
+pub use time::{micro_time, time, unix_nanos};
