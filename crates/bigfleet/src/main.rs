@@ -15,6 +15,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod operator;
 mod output;
 mod pause;
 mod plan;
@@ -62,6 +63,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Operator(Box<operator::Args>),
     Provider(provider::Args),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),

@@ -130,7 +130,7 @@ pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard
 pub const SHIPPED: &str = "bigfleet";
 
 /// Packages that exist for tests alone and must not be linked into what people install.
-pub const TEST_ONLY: &[&str] = 
+pub const TEST_ONLY: &[&str] =
     &["bigfleet-oracle", "bigfleet-house", "bigfleet-kube-testbed", "proptest", "criterion"];
 
 /// Packages a pure crate must not link, by exact name.

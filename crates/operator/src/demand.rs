@@ -140,7 +140,9 @@ impl Demand {
     /// How many requests a row has, those set aside included.
     pub fn requests_of(&self, row: RowId) -> u64 {
         let held = self.rows.get(&row);
-        held.map_or(0, |held| held.units.values().map(|count| u64::from(*count)).sum::<u64>() + u64::from(held.aside))
+        held.map_or(0, |held| {
+            held.units.values().map(|count| u64::from(*count)).sum::<u64>() + u64::from(held.aside)
+        })
     }
 
     /// Whether all requests of a row are set aside.
@@ -187,8 +189,13 @@ impl Demand {
         if let Some(row) = self.by_key.get(&key) {
             return *row;
         }
-        let held =
-            Row { profile: Arc::new(profile), group: key.1.clone(), units: BTreeMap::new(), aside: 0, total: None };
+        let held = Row {
+            profile: Arc::new(profile),
+            group: key.1.clone(),
+            units: BTreeMap::new(),
+            aside: 0,
+            total: None,
+        };
         self.last_row += 1;
         let row = RowId(self.last_row);
         self.rows.insert(row, held);

@@ -145,7 +145,9 @@ impl<S: Shards> View<S> {
 fn check_report(report: &v1::NodeReport) -> Result<(), Status> {
     if report.nodes.len() > MOST_NODES {
         let count = report.nodes.len();
-        return Err(Status::invalid_argument(format!("nodes: {count} of them; at most {MOST_NODES} are taken")));
+        return Err(Status::invalid_argument(format!(
+            "nodes: {count} of them; at most {MOST_NODES} are taken"
+        )));
     }
     for (at, node) in report.nodes.iter().enumerate() {
         for (field, text) in [

@@ -21,7 +21,11 @@ async fn a_cluster_hears_about_its_own_needs_and_no_others() {
     assert_eq!(verdict.key.as_ref().unwrap().cluster, "shop");
     assert!(verdict.decided && verdict.satisfied);
     assert_eq!(verdict.aggregate["cpu"], "20");
-    assert_eq!(verdict.machines.len() + verdict.acquired as usize, 3, "20 cpus on machines of eight: {verdict:?}");
+    assert_eq!(
+        verdict.machines.len() + verdict.acquired as usize,
+        3,
+        "20 cpus on machines of eight: {verdict:?}"
+    );
     let mut batch = view.watch_verdicts(watch("batch")).await.unwrap().into_inner();
     let told = batch.next().await.unwrap().unwrap();
     let [verdict] = &told.needs[..] else { panic!("{told:?}") };

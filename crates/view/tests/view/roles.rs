@@ -85,7 +85,11 @@ async fn certificates_decide_who_may_look_and_who_may_touch() {
             assert_eq!(watched.is_ok(), own, "{name} watches {cluster}");
             let report = v1::NodeReport { cluster_id: cluster.into(), ..Default::default() };
             let may_report = name == "admin" || (name == "operator" && cluster == "shop");
-            assert_eq!(own_view.report_nodes(report).await.is_ok(), may_report, "{name} reports for {cluster}");
+            assert_eq!(
+                own_view.report_nodes(report).await.is_ok(),
+                may_report,
+                "{name} reports for {cluster}"
+            );
         }
         let request = v1::PauseRequest { reason: "drill".into(), author: "ann".into(), ..Default::default() };
         let paused = client.pause(request).await;
