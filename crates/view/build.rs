@@ -1,4 +1,4 @@
-//! Compiles the proto file of the view, which borrows messages from the wire's files.
+//! Compiles the proto files of the view, which borrow messages from the wire's files.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use prost::Message;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let descriptors = protox::compile(["bigfleet/view/v1/view.proto"], ["proto", "../proto/proto"])?;
+    let descriptors = protox::compile(
+        ["bigfleet/view/v1/view.proto", "bigfleet/view/v1/cluster.proto"],
+        ["proto", "../proto/proto"],
+    )?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
     tonic_prost_build::configure()

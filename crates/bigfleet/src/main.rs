@@ -16,6 +16,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod operator;
 mod output;
 mod pause;
 mod plan;
@@ -64,6 +65,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Operator(Box<operator::Args>),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),

@@ -103,6 +103,9 @@ pub struct CapacityRequestStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+    /// Asked for beyond the sum of the need's requests, because pods found no hole.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserved: BTreeMap<String, Quantity>,
 }
 
 /// How far a request has got.

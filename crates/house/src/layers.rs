@@ -72,6 +72,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-sim",
         ],
     },
+    Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-crds", may_use: &[] },
     Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-crds", "bigfleet-net"] },
     Layer {
@@ -80,9 +81,23 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-kube-testbed", may_use: &["bigfleet-net"] },
     Layer {
+        name: "bigfleet-operator-kube",
+        may_use: &[
+            "bigfleet-crds",
+            "bigfleet-kube-common",
+            "bigfleet-model",
+            "bigfleet-net",
+            "bigfleet-operator",
+            "bigfleet-proto",
+            "bigfleet-view",
+        ],
+    },
+    Layer {
         name: "bigfleet",
         may_use: &[
             "bigfleet-crds",
+            "bigfleet-operator",
+            "bigfleet-operator-kube",
             "bigfleet-kube-common",
             "bigfleet-pod-controller",
             "bigfleet-shard",
@@ -111,13 +126,13 @@ pub const LAYERS: &[Layer] = &[
 pub const PLANNED: &[&str] = &[];
 
 /// Crates that decide: no clock, no randomness, no I/O, no async, no thread pool, with default features.
-pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard"];
+pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard", "bigfleet-operator"];
 
 /// The package that people install.
 pub const SHIPPED: &str = "bigfleet";
 
 /// Packages that exist for tests alone and must not be linked into what people install.
-pub const TEST_ONLY: &[&str] = 
+pub const TEST_ONLY: &[&str] =
     &["bigfleet-oracle", "bigfleet-house", "bigfleet-kube-testbed", "proptest", "criterion"];
 
 /// Packages a pure crate must not link, by exact name.

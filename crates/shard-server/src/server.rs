@@ -209,6 +209,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     let routes = transport::server()
         .add_service(SessionService(sessions.clone()))
         .add_service(transport::shard_read_server(view.clone()))
+        .add_service(bigfleet_view::cluster_view_server(view.clone()))
         .add_service(bigfleet_view::view_server(view))
         .add_service(health_service)
         .add_service(reflection(files, Builder::build_v1))
@@ -268,7 +269,13 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
 /// Says of each service whether it is there.
 async fn set_serving(health: &HealthReporter, is_serving: bool) {
     let status = if is_serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-    for service in ["", "bigfleet.v1alpha1.Shard", "bigfleet.v1alpha1.ShardRead", "bigfleet.view.v1.View"] {
+    for service in [
+        "",
+        "bigfleet.v1alpha1.Shard",
+        "bigfleet.v1alpha1.ShardRead",
+        "bigfleet.view.v1.View",
+        "bigfleet.view.v1.ClusterView",
+    ] {
         health.set_service_status(service, status).await;
     }
 }

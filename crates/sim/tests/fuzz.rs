@@ -33,7 +33,7 @@ fn random_worlds_hold_and_settle_fourth_quarter() {
 const FOUND_WITHIN: [(Planted, u64); 12] = [
     (Planted::PodsAreMachines, 2),
     (Planted::SupplyCountedTwice, 20),
-    (Planted::DomainChosenTwice, 400),
+    (Planted::DomainChosenTwice, 3000),
     (Planted::GangsRoundedUp, 10),
     (Planted::DeadCounted, 20),
     (Planted::PreemptionsForgotten, 60),

@@ -22,6 +22,7 @@ mod known;
 mod machines;
 mod names;
 mod needs;
+mod own_cluster;
 mod pages;
 mod past;
 mod plan;
@@ -70,6 +71,28 @@ where
     <T::ResponseBody as tonic::codegen::Body>::Error: Into<StdError> + Send,
 {
     v1::view_client::ViewClient::new(channel)
+        .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
+        .max_encoding_message_size(MESSAGE_LIMIT_BYTES)
+}
+
+/// A server of what clusters hear and say, with the limit all of ours share.
+pub fn cluster_view_server<T: v1::cluster_view_server::ClusterView>(
+    service: T,
+) -> v1::cluster_view_server::ClusterViewServer<T> {
+    v1::cluster_view_server::ClusterViewServer::new(service)
+        .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
+        .max_encoding_message_size(MESSAGE_LIMIT_BYTES)
+}
+
+/// A client of what clusters hear and say, with the limit all of ours share.
+pub fn cluster_view_client<T>(channel: T) -> v1::cluster_view_client::ClusterViewClient<T>
+where
+    T: GrpcService<Body>,
+    T::Error: Into<StdError>,
+    T::ResponseBody: tonic::codegen::Body<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as tonic::codegen::Body>::Error: Into<StdError> + Send,
+{
+    v1::cluster_view_client::ClusterViewClient::new(channel)
         .max_decoding_message_size(MESSAGE_LIMIT_BYTES)
         .max_encoding_message_size(MESSAGE_LIMIT_BYTES)
 }

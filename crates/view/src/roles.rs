@@ -26,6 +26,18 @@ pub(crate) fn check(extensions: &Extensions, right: Right) -> Result<&'static st
     }
 }
 
+/// Whether a caller may look at this cluster, or speak for it: the cluster itself, whoever commands all of them, and
+/// for looking whoever may look at all of them.
+pub(crate) fn check_own(extensions: &Extensions, right: Right, cluster: &str) -> Result<(), Status> {
+    match extensions.get::<Peer>().and_then(|peer| peer.role.as_ref()) {
+        Some(Ok(Role::Cluster(own))) if **own == *cluster => Ok(()),
+        Some(Ok(Role::Cluster(own))) => Err(Status::permission_denied(format!(
+            "the certificate is of bigfleet://cluster/{own}, which opens that cluster alone"
+        ))),
+        _ => check(extensions, right).map(drop),
+    }
+}
+
 fn denied(who: &str, right: Right) -> Status {
     let needed = match right {
         Right::Read => "reading needs the role bigfleet://readonly or bigfleet://admin",
@@ -63,6 +75,22 @@ mod tests {
             "without certificates there are no roles"
         );
         assert_eq!(check(&Extensions::default(), Right::Command).unwrap(), "");
+    }
+
+    #[test]
+    fn a_cluster_opens_itself_and_no_other() {
+        let shop = caller(Some(Ok(Role::Cluster("shop".into()))));
+        assert!(check_own(&shop, Right::Command, "shop").is_ok());
+        let refused = check_own(&shop, Right::Read, "ml").unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "the certificate is of bigfleet://cluster/shop, which opens that cluster alone"
+        );
+        let reader = caller(Some(Ok(Role::ReadOnly)));
+        assert!(check_own(&reader, Right::Read, "shop").is_ok());
+        assert!(check_own(&reader, Right::Command, "shop").is_err());
+        assert!(check_own(&caller(Some(Ok(Role::Admin))), Right::Command, "shop").is_ok());
+        assert!(check_own(&caller(None), Right::Command, "shop").is_ok());
     }
 
     #[test]

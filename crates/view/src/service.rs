@@ -7,6 +7,7 @@ use bigfleet_proto::v1alpha1::{InspectNeedsRequest, InspectNeedsResponse};
 use bigfleet_record::tape::Reader;
 use tonic::{Request, Response, Status};
 
+use crate::own_cluster::OwnClusters;
 use crate::pages::{Pages, Stream, stream};
 use crate::roles::{Right, check};
 use crate::shards::{About, Shards};
@@ -14,23 +15,30 @@ use crate::snapshot::blocking;
 use crate::summary::VerdictCache;
 use crate::{API_VERSION, v1};
 
-/// The view of one shard: serves both `bigfleet.view.v1.View` and `bigfleet.v1alpha1.ShardRead`.
+/// The view of one shard: serves `bigfleet.view.v1.View`, `bigfleet.view.v1.ClusterView` and
+/// `bigfleet.v1alpha1.ShardRead`.
 pub struct View<S> {
     pub(crate) shards: Arc<S>,
     pub(crate) about: Arc<About>,
     pub(crate) verdicts: Arc<VerdictCache>,
+    pub(crate) own_clusters: Arc<OwnClusters>,
 }
 
 impl<S> Clone for View<S> {
     fn clone(&self) -> Self {
-        Self { shards: self.shards.clone(), about: self.about.clone(), verdicts: self.verdicts.clone() }
+        Self {
+            shards: self.shards.clone(),
+            about: self.about.clone(),
+            verdicts: self.verdicts.clone(),
+            own_clusters: self.own_clusters.clone(),
+        }
     }
 }
 
 impl<S: Shards> View<S> {
-    /// The view of a shard. Clone it to serve it under both names.
+    /// The view of a shard. Clone it to serve it under each name.
     pub fn new(shards: Arc<S>, about: About) -> Self {
-        Self { shards, about: Arc::new(about), verdicts: Arc::default() }
+        Self { shards, about: Arc::new(about), verdicts: Arc::default(), own_clusters: Arc::default() }
     }
 
     async fn version(&self, role: &str) -> Result<v1::Version, Status> {

@@ -4,6 +4,7 @@ mod answers;
 mod driver;
 mod lists;
 mod measure;
+mod own_cluster;
 mod past;
 mod roles;
 mod sockets;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bigfleet_net::{SystemClock, TlsFiles, dial, incoming};
 use bigfleet_proto::transport::{shard_read_client, shard_read_server};
 use bigfleet_proto::v1alpha1::InspectNeedsRequest;
-use bigfleet_view::{v1, view_client, view_server};
+use bigfleet_view::{cluster_view_client, cluster_view_server, v1, view_client, view_server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use tokio::net::TcpListener;
 use tonic::Code;
@@ -40,8 +40,10 @@ async fn certificates_decide_who_may_look_and_who_may_touch() {
     let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
     let connections =
         incoming(listener, Some(server.server_config().unwrap()), Arc::new(SystemClock::start()), 16);
-    let services =
-        Server::builder().add_service(view_server(view.clone())).add_service(shard_read_server(view));
+    let services = Server::builder()
+        .add_service(view_server(view.clone()))
+        .add_service(cluster_view_server(view.clone()))
+        .add_service(shard_read_server(view));
     tokio::spawn(services.serve_with_incoming(connections));
 
     for (name, uris, reads, commands) in [
@@ -57,7 +59,7 @@ async fn certificates_decide_who_may_look_and_who_may_touch() {
         let version = client.get_version(v1::GetVersionRequest {}).await;
         let listed = client.list_needs(v1::ListNeedsRequest::default()).await.map(drop);
         let inspected =
-            shard_read_client(channel).inspect_needs(InspectNeedsRequest::default()).await.map(drop);
+            shard_read_client(channel.clone()).inspect_needs(InspectNeedsRequest::default()).await.map(drop);
         match reads {
             Some(role) => {
                 assert_eq!(version.unwrap().into_inner().role, role);
@@ -74,6 +76,20 @@ async fn certificates_decide_who_may_look_and_who_may_touch() {
                     );
                 }
             }
+        }
+        // What is a cluster's own is open to it alone, and to those who may see all.
+        for (cluster, own) in [("shop", reads.is_some() || name == "operator"), ("batch", reads.is_some())] {
+            let request = v1::WatchVerdictsRequest { cluster_id: cluster.into(), min_interval_millis: 0 };
+            let mut own_view = cluster_view_client(channel.clone());
+            let watched = own_view.watch_verdicts(request).await;
+            assert_eq!(watched.is_ok(), own, "{name} watches {cluster}");
+            let report = v1::NodeReport { cluster_id: cluster.into(), ..Default::default() };
+            let may_report = name == "admin" || (name == "operator" && cluster == "shop");
+            assert_eq!(
+                own_view.report_nodes(report).await.is_ok(),
+                may_report,
+                "{name} reports for {cluster}"
+            );
         }
         let request = v1::PauseRequest { reason: "drill".into(), author: "ann".into(), ..Default::default() };
         let paused = client.pause(request).await;

@@ -1,0 +1,72 @@
+//! Nodes that are not the fleet's: pods that run on them ask the fleet for nothing.
+//!
+//! Without this a cluster that is connected with its nodes in place would be bought a second time. It is careful about
+//! who is whose: nothing is set aside before the shard has told of all its machines, nor for a node that was seen only
+//! a moment ago; and whatever the operator once wrote down as a machine stays one after a restart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Desk;
+
+/// How long a node must be known before it counts as somebody else's.
+const CERTAIN_NANOS: i64 = 30_000_000_000;
+/// How often to look.
+const AGAIN_NANOS: i64 = 10_000_000_000;
+
+/// Where it stands.
+#[derive(Debug, Default)]
+pub(super) struct Existing {
+    foreign_since: BTreeMap<String, i64>,
+    aside: BTreeSet<Box<str>>,
+    look_at: i64,
+}
+
+impl Existing {
+    pub(super) fn look_soon(&mut self, now: i64) {
+        self.look_at = self.look_at.min(now);
+    }
+
+    pub(super) fn forget(&mut self, request: &str) {
+        self.aside.remove(request);
+    }
+}
+
+impl Desk {
+    pub(super) fn look_at_existing(&mut self, now: i64) -> i64 {
+        if !self.settings.subtract_existing || self.rollups.answers == 0 {
+            return i64::MAX;
+        }
+        if self.existing.look_at > now {
+            return self.existing.look_at;
+        }
+        self.existing.look_at = now.saturating_add(AGAIN_NANOS);
+        let foreign: BTreeSet<String> =
+            self.picture.foreign_nodes().map(|(name, _)| name.to_owned()).collect();
+        self.existing.foreign_since.retain(|name, _| foreign.contains(name));
+        for name in &foreign {
+            if !self.existing.foreign_since.contains_key(name) {
+                tracing::info!(node = name, "a node that is not the fleet's: pods on it are not asked for");
+                self.existing.foreign_since.insert(name.clone(), now);
+            }
+        }
+        let certain = now.saturating_sub(CERTAIN_NANOS);
+        let nodes = self.existing.foreign_since.iter().filter(|(_, since)| **since <= certain);
+        let pods = nodes.flat_map(|(name, _)| self.picture.uids_on(name));
+        let served: BTreeSet<Box<str>> = pods.filter_map(|uid| self.request_of(uid)).map(Box::from).collect();
+        let before = std::mem::take(&mut self.existing.aside);
+        for name in before.difference(&served) {
+            self.demand.set_aside(name, false);
+            self.statuses.look_at(name);
+        }
+        for name in served.difference(&before) {
+            self.demand.set_aside(name, true);
+            self.statuses.look_at(name);
+        }
+        if served != before {
+            self.rollups.demand_changed(self.demand.revision(), now, self.settings.debounce);
+            self.statuses.renew_soon(now);
+        }
+        self.existing.aside = served;
+        self.existing.look_at
+    }
+}

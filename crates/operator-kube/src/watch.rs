@@ -1,0 +1,61 @@
+//! Watches: what changes in the cluster becomes news, read down to what is kept.
+//!
+//! A watch that breaks, expires or is told that its place is gone begins again with a list; the list replaces what was
+//! known. Objects that cannot be read are passed on as such and hold nobody up.
+
+use std::fmt::Debug;
+
+use futures::StreamExt as _;
+use kube::Resource;
+use kube::api::Api;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use crate::metrics::Metrics;
+use crate::news::News;
+use crate::seen::Listed;
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+
+/// Watches one kind until nobody listens.
+pub(crate) async fn watch<K, T>(
+    what: &'static str,
+    api: Api<K>,
+    read: fn(&K) -> Option<(String, Option<T>)>,
+    wrap: fn(Listed<T>) -> News,
+    news: mpsc::Sender<News>,
+    metrics: Metrics,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    T: Send + 'static,
+{
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = watcher(api, config).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let listed = match event {
+            Ok(Event::Init) => Some(Listed::Begin),
+            Ok(Event::InitApply(object)) => {
+                read(&object).and_then(|(key, seen)| seen.map(|seen| Listed::Holds(key, seen)))
+            }
+            Ok(Event::InitDone) => Some(Listed::End),
+            Ok(Event::Apply(object)) => read(&object).map(|(key, seen)| match seen {
+                Some(seen) => Listed::Put(key, seen),
+                None => Listed::Gone(key),
+            }),
+            Ok(Event::Delete(object)) => read(&object).map(|(key, _)| Listed::Gone(key)),
+            Err(error) => {
+                tracing::warn!(what, %error, "a watch broke; it begins again");
+                metrics.watch_broke(what);
+                None
+            }
+        };
+        if let Some(listed) = listed
+            && news.send(wrap(listed)).await.is_err()
+        {
+            return;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a cluster hears about itself and says about itself.
+
+use bigfleet_view::v1;
+use bigfleet_view::v1::cluster_view_server::ClusterView as Api;
+use tokio_stream::StreamExt as _;
+use tonic::{Code, Request};
+
+use crate::driver::need;
+use crate::lists::small;
+
+fn watch(cluster: &str) -> Request<v1::WatchVerdictsRequest> {
+    Request::new(v1::WatchVerdictsRequest { cluster_id: cluster.into(), min_interval_millis: 0 })
+}
+
+#[tokio::test]
+async fn a_cluster_hears_about_its_own_needs_and_no_others() {
+    let (_driver, view) = small();
+    let mut shop = view.watch_verdicts(watch("shop")).await.unwrap().into_inner();
+    let told = shop.next().await.unwrap().unwrap();
+    let [verdict] = &told.needs[..] else { panic!("{told:?}") };
+    assert_eq!(verdict.key.as_ref().unwrap().cluster, "shop");
+    assert!(verdict.decided && verdict.satisfied);
+    assert_eq!(verdict.aggregate["cpu"], "20");
+    assert_eq!(
+        verdict.machines.len() + verdict.acquired as usize,
+        3,
+        "20 cpus on machines of eight: {verdict:?}"
+    );
+    let mut batch = view.watch_verdicts(watch("batch")).await.unwrap().into_inner();
+    let told = batch.next().await.unwrap().unwrap();
+    let [verdict] = &told.needs[..] else { panic!("{told:?}") };
+    assert_eq!((verdict.satisfied, verdict.reason()), (false, v1::Reason::NoMatchingSupply));
+    assert_eq!(verdict.deficit["cpu"], "4");
+    assert!(verdict.short_since_unix_nanos > 0);
+    let mut nobody = view.watch_verdicts(watch("nobody")).await.unwrap().into_inner();
+    assert!(nobody.next().await.unwrap().unwrap().needs.is_empty());
+}
+
+#[tokio::test]
+async fn a_new_roll_up_has_a_verdict_of_its_own() {
+    let (driver, view) = small();
+    driver.report("shop", vec![need("shop", 1000, 4, vec![])]);
+    let mut shop = view.watch_verdicts(watch("shop")).await.unwrap().into_inner();
+    let told = shop.next().await.unwrap().unwrap();
+    assert_eq!(told.needs[0].aggregate["cpu"], "4", "a verdict says which amounts it is about");
+}
+
+#[tokio::test]
+async fn what_a_cluster_says_about_nodes_is_kept_within_bounds() {
+    let (_driver, view) = small();
+    let node = |name: &str| v1::NodeState { node_name: name.into(), ready: true, ..v1::NodeState::default() };
+    let report = |cluster: &str, nodes| {
+        Request::new(v1::NodeReport { cluster_id: cluster.into(), nodes, taken_unix_nanos: 7 })
+    };
+    let ask = || Request::new(v1::GetNodesRequest { cluster_id: "shop".into() });
+    assert!(view.get_nodes(ask()).await.unwrap().into_inner().nodes.is_empty());
+    view.report_nodes(report("shop", vec![node("a"), node("b")])).await.unwrap();
+    view.report_nodes(report("shop", vec![node("b")])).await.unwrap();
+    let kept = view.get_nodes(ask()).await.unwrap().into_inner();
+    assert_eq!(kept.nodes, [node("b")], "the newer report replaces the older");
+
+    let refused = view.report_nodes(report("stranger", vec![])).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    let refused = view.report_nodes(report("shop", vec![node(&"x".repeat(2000))])).await.unwrap_err();
+    assert_eq!(refused.message(), "nodes[0].node_name: 2000 bytes; at most 1024 are taken");
+    let refused = view.report_nodes(report("shop", vec![node("a"); 50_001])).await.unwrap_err();
+    assert_eq!(refused.message(), "nodes: 50001 of them; at most 50000 are taken");
+}
