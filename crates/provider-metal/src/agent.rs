@@ -44,6 +44,8 @@ pub struct Job {
     pub blob: Vec<u8>,
     /// The host's copy of our record.
     pub record: Vec<u8>,
+    /// A job that must not begin any more, should it still be on its way.
+    pub supersedes: String,
 }
 
 /// Which steps a job takes.
@@ -127,7 +129,14 @@ pub async fn job(ssh: &Ssh, host: &Host, job: &Job) -> Result<Report, SshError> 
     let sizes = pieces.map(|piece| piece.len().to_string());
     let mut words = vec!["job", &host.ssh.work_folder, &job.operation, &wait, mode, &limit];
     words.extend(sizes.iter().map(String::as_str));
+    words.push(&job.supersedes);
     ask(ssh, host, Exchange::Preferred, &words, &pieces.concat(), WHILE_WAITING).await
+}
+
+/// Has a job refused from now on, unless it was begun: the answer says which.
+pub async fn refuse(ssh: &Ssh, host: &Host, operation: &str) -> Result<Report, SshError> {
+    let limits = Limits { time: PATIENCE, bytes: ANSWER_LIMIT_BYTES };
+    ask(ssh, host, Exchange::Quick, &["refuse", &host.ssh.work_folder, operation], b"", limits).await
 }
 
 /// Waits a while for the end of a job.

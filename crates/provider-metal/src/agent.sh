@@ -4,7 +4,9 @@
 #   probe FOLDER                          who and what the host is, and the job it last had
 #   record FOLDER                         the same, with the copy of our record that is kept there
 #   wait  FOLDER OPERATION SECS           what became of a job, waiting for its end at most so long
-#   job   FOLDER OPERATION SECS MODE LIMIT SIZE..   begins a job once, then as wait; standard input holds the pieces
+#   job   FOLDER OPERATION SECS MODE LIMIT SIZE*5 OTHER   begins a job once, then as wait; standard input holds the pieces.
+#                                         The job OTHER is refused from then on
+#   refuse FOLDER OPERATION               refuses a job from now on, unless it was begun
 #
 # A job is a folder FOLDER/job, put there whole by one rename. It runs detached, so a lost connection or a lost
 # provider does not touch it, and not longer than LIMIT. Beginning it twice is beginning it once.
@@ -23,7 +25,7 @@ own_folder() {
     owner=$(stat -c %u "$folder")
     if [ "$owner" != "$(id -u)" ]; then die "work folder $folder belongs to user $owner"; fi
     chmod 700 "$folder" || die "work folder $folder is open to others"
-    for part in job lock; do
+    for part in job lock refused; do
         if [ -L "$folder/$part" ]; then die "$folder/$part is a symbolic link"; fi
     done
 }
@@ -116,14 +118,29 @@ RUNNER
     sync "$new/record" "$new/operation" 2>/dev/null
 }
 
-# Puts the job in place and starts it. Under a lock: several connections may bring the same job.
-begin() {
+lock() {
     exec 9>"$folder/lock"
     flock -w 30 9 || die "another connection holds the lock of $folder"
+}
+
+# A connection that was given up may still be on its way here. What it brings must not begin any more.
+refuse() {
+    { tail -n 49 "$folder/refused" 2>/dev/null; echo "$1"; } >"$folder/refused.new"
+    mv "$folder/refused.new" "$folder/refused" || die "$folder/refused cannot be written"
+}
+
+# Puts the job in place and starts it. Under a lock: several connections may bring the same job.
+begin() {
+    lock
+    if [ -n "$other" ]; then refuse "$other"; fi
     if [ "$(cat "$job/operation" 2>/dev/null)" = "$operation" ]; then
         rm -rf "$new"
         exec 9>&-
         return
+    fi
+    if grep -qxF "$operation" "$folder/refused" 2>/dev/null; then
+        rm -rf "$new"
+        die "the job $operation was given up before it came"
     fi
     stop_job
     rm -rf "$job"
@@ -154,8 +171,15 @@ probe | record)
     echo end
     ;;
 wait) await ;;
+refuse)
+    lock
+    refuse "$operation"
+    report
+    echo end
+    ;;
 job)
     shift 6
+    other=$6
     receive "$@"
     begin
     await

@@ -58,6 +58,7 @@ pub struct Host {
     zone: String,
     labels: BTreeMap<String, String>,
     resources: BTreeMap<String, String>,
+    allocatable: Option<BTreeMap<String, String>>,
     price_usd_per_hour: f64,
     is_reserved: bool,
 }
@@ -196,6 +197,7 @@ impl Host {
             if self.is_reserved { CapacityType::Reserved } else { CapacityType::BareMetal };
         offering.price_usd_per_hour = self.price_usd_per_hour;
         offering.resources = self.resources.clone();
+        offering.allocatable = self.allocatable.clone();
         offering.labels = self.labels.clone();
         if !self.rack.is_empty() {
             offering.labels.entry(RACK_LABEL.into()).or_insert_with(|| self.rack.clone());

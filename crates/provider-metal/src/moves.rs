@@ -84,9 +84,10 @@ impl Shared {
         let operation = self.operation_of(machine, OperationKind::Configure).await;
         let hold = self.hold(machine).await?;
         let Hold { slot, host, inventory, .. } = &hold;
-        // Nothing is sent again: the bootstrap data is not ours to keep.
+        // Nothing is sent again: the bootstrap data is not ours to keep. What was sent before and has not arrived
+        // must not begin behind our back.
         let work = async {
-            if self.standing(slot, host, &operation).await? == Standing::None {
+            if self.refused(slot, host, &operation).await? == Standing::None {
                 return Ok(false);
             }
             let job = self.job(inventory, machine, OperationKind::Configure, &operation, Mode::Join);
@@ -118,13 +119,17 @@ impl Shared {
         self.within(slot, "Drain", inventory.bounds.drain + grace + slack, work).await
     }
 
-    /// The host is off, if it can be switched off.
+    /// The host is off. One that nothing can switch off shows that it is clean instead.
     pub(crate) async fn delete(&self, machine: &Machine) -> Result<(), Failure> {
+        let operation = self.operation_of(machine, OperationKind::Delete).await;
         let Hold { slot, host, inventory, .. } = &self.hold(machine).await?;
-        let Some(bmc) = &host.bmc else { return Ok(()) };
         let work = async {
-            self.power(slot, bmc, Power::Off).await;
-            Ok(())
+            if let Some(bmc) = &host.bmc {
+                self.power(slot, bmc, Power::Off).await;
+                return Ok(());
+            }
+            let job = self.job(inventory, machine, OperationKind::Delete, &operation, Mode::Ensure);
+            self.carry_out(slot, host, &job).await
         };
         self.within(slot, "Delete", inventory.bounds.delete, work).await
     }
@@ -225,6 +230,7 @@ impl Shared {
             second: second.clone(),
             blob: Vec::new(),
             record: serde_json::to_vec(&record).expect("a record is plain data"),
+            supersedes: String::new(),
         }
     }
 
@@ -289,11 +295,11 @@ impl Shared {
         })
     }
 
-    /// How the job of an operation stands on the host, asked until it answers.
-    async fn standing(&self, slot: &Slot, host: &Host, operation: &str) -> Result<Standing, Failure> {
+    /// Has a job refused unless it was begun, and says how it stands; asked until the host answers.
+    async fn refused(&self, slot: &Slot, host: &Host, operation: &str) -> Result<Standing, Failure> {
         let mut wait = BACKOFF.0;
         loop {
-            match agent::probe(&self.ssh, host).await {
+            match agent::refuse(&self.ssh, host, operation).await {
                 Ok(report) => return Ok(report.standing_of(operation)),
                 Err(error) if error.is_passing() => {
                     slot.note(error);
@@ -316,7 +322,8 @@ impl Shared {
         let Err(Failure(reason)) = joined else { return Ok(()) };
         let Hold { slot, host, inventory, .. } = hold;
         let undo = format!("{operation}-undo");
-        let job = self.job(inventory, machine, OperationKind::Drain, &undo, Mode::Reset);
+        let mut job = self.job(inventory, machine, OperationKind::Drain, &undo, Mode::Reset);
+        job.supersedes = operation.into();
         let reset =
             self.within(slot, "the reset", inventory.bounds.drain, self.carry_out(slot, host, &job)).await;
         Err(Failure(match reset {

@@ -123,7 +123,7 @@ fn claim(inventory: &Inventory, host: &Host, report: &Report) -> Claim {
         ("Configure", Standing::Ended(0)) if !record.cluster.is_empty() => {
             Claim::Bound { cluster: record.cluster, metadata: record.metadata }
         }
-        ("Create" | "Drain", Standing::Ended(0)) => Claim::Free,
+        ("Create" | "Drain" | "Delete", Standing::Ended(0)) => Claim::Free,
         (kind, standing) => Claim::Unclear(format!("its last job, {}, is {standing:?}", Quoted(kind))),
     }
 }

@@ -51,7 +51,9 @@ pub(crate) async fn watch(shared: Arc<Shared>, name: String) {
     }
     let (now, periods) = (shared.clock.now_unix_nanos(), shared.inventory().watch.clone());
     // Spread by name, so that a start does not look at every host at once.
-    let spread = name.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(u64::from(byte)));
+    let spread =
+        name.bytes().fold(7_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let spread = spread ^ (spread >> 31);
     let first = |period: Duration| now + (spread % nanos(period).unsigned_abs().max(1)) as i64;
     let watcher = Watcher {
         next_ssh: first(periods.ssh),

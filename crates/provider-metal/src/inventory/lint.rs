@@ -241,6 +241,7 @@ fn host(
         zone,
         labels,
         resources: resource_map,
+        allocatable: own.allocatable.as_ref().or(defaults.allocatable.as_ref()).map(|at| at.value.clone()),
         price_usd_per_hour,
         is_reserved,
     };

@@ -45,6 +45,7 @@ pub(super) struct RawHost {
     pub(super) rack: Option<At<String>>,
     pub(super) labels: Option<At<BTreeMap<String, String>>>,
     pub(super) resources: Option<At<BTreeMap<String, String>>>,
+    pub(super) allocatable: Option<At<BTreeMap<String, String>>>,
     pub(super) price_per_hour: Option<At<f64>>,
     pub(super) price_per_month: Option<At<f64>>,
     pub(super) capacity_type: Option<At<String>>,
