@@ -28,6 +28,10 @@ pub const LAYERS: &[Layer] = &[
         name: "bigfleet-provider-sim",
         may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-provider-kit"],
     },
+    Layer {
+        name: "bigfleet-provider-metal",
+        may_use: &["bigfleet-model", "bigfleet-net", "bigfleet-provider-kit"],
+    },
     Layer { name: "bigfleet-conformance", may_use: &["bigfleet-model", "bigfleet-proto"] },
     Layer {
         name: "bigfleet-calculator",
@@ -114,6 +118,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-scenario",
             "bigfleet-shapes",
             "bigfleet-provider-sim",
+            "bigfleet-provider-metal",
             "bigfleet-conformance",
             "bigfleet-calculator",
         ],

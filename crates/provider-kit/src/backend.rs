@@ -75,6 +75,13 @@ pub trait Backend: Send + Sync + 'static {
     /// Gives the hardware back.
     fn delete(&self, machine: &Machine) -> impl Future<Output = Result<(), Failure>> + Send;
 
+    /// Whether [`Self::recover`] takes its time. If so the provider serves meanwhile: a machine whose move was
+    /// cut short stays in its transitional state until `recover` has an answer, at most for the time-out of
+    /// the move. If not, all answers are waited for, one after the other, before anything is served.
+    fn recovers_while_serving(&self) -> bool {
+        false
+    }
+
     /// What has become of a move that was under way when the process died. Without an answer of your own
     /// the machine is Failed, which is always safe.
     fn recover(&self, machine: &Machine, kind: OperationKind) -> impl Future<Output = Recovery> + Send {

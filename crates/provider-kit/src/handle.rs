@@ -13,8 +13,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::fleet::Operations;
 use crate::journal::Change;
-use crate::offering::Offering;
-use crate::operation;
+use crate::offering::{Offering, refreshed};
+use crate::operation::{self, OperationKind};
 use crate::record::{self, RecordError};
 use crate::shared::Shared;
 use crate::store::StoreError;
@@ -104,6 +104,26 @@ impl Handle {
         let machine = Arc::new(machine);
         self.commit(turn, Change::of(machine.clone(), row.operations)).await?;
         Ok(machine)
+    }
+
+    /// The id of the newest operation of this kind on a machine, as its caller was told. It stays the same
+    /// over a restart, so a backend can use it to do a thing once.
+    pub fn operation_id(&self, id: &str, kind: OperationKind) -> Option<String> {
+        let number = self.0.fleet().get(id)?.operations.get(kind)?;
+        Some(self.0.operation_id(number))
+    }
+
+    /// Takes in an offering, as a start does: a new slot as it is, a known one with what else changed.
+    pub async fn offer(&self, offering: Offering) -> Result<Arc<Machine>, UpdateError> {
+        if self.get(&offering.id).is_none() {
+            match self.insert(offering.clone()).await {
+                Err(UpdateError::Exists(_)) => {}
+                inserted => return inserted,
+            }
+        }
+        let id = offering.id.clone();
+        let offered = offering.into_machine(&self.0.provider_name);
+        self.update(&id, |machine| *machine = refreshed(machine, &offered)).await
     }
 
     /// Adds a slot.

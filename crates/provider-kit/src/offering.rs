@@ -6,6 +6,8 @@ use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::{HostRef, Machine, Resources};
 
+use crate::record::{self, RecordError};
+
 /// One slot for a machine: what it would be, and what it would cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offering {
@@ -75,6 +77,11 @@ impl Offering {
     pub fn with_label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
+    }
+
+    /// Whether the kit would take it, and a shard its record; if not, why.
+    pub fn check(&self) -> Result<(), RecordError> {
+        record::check(&self.clone().into_machine(""))
     }
 
     /// The record of the slot before anything has happened to it.

@@ -13,12 +13,12 @@ use crate::journal::{Committer, Journal};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::random::mix;
-use crate::recovery::{StartError, fleet_of, settle_interrupted, take_offerings};
+use crate::recovery::{StartError, fleet_of, interrupted, settle_interrupted, take_offerings};
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Turns, UnderWay};
 use crate::steps::{self, Accepted, Call};
 use crate::store::{Disk, Loaded, Place, Store, StoreError};
-use crate::work::carry_out;
+use crate::work::{carry_out, recover};
 
 /// A running provider. It answers the calls of the wire whether or not a socket is in between, so tests and
 /// simulations call it directly. Clones are the same provider.
@@ -67,7 +67,19 @@ impl<B: Backend> Provider<B> {
             options,
         };
         let provider = Self { backend: Arc::new(backend), shared: Arc::new(shared) };
-        settle_interrupted(&*provider.backend, &provider.shared).await?;
+        if provider.backend.recovers_while_serving() {
+            for (row, kind) in interrupted(&provider.shared) {
+                provider.shared.under_way.begin();
+                let provider = provider.clone();
+                tokio::spawn(async move {
+                    let ended = EndOnDrop(provider.shared.clone());
+                    recover(provider, row.machine, kind, row.operations.get(kind)).await;
+                    drop(ended);
+                });
+            }
+        } else {
+            settle_interrupted(&*provider.backend, &provider.shared).await?;
+        }
         take_offerings(&*provider.backend, &provider.shared).await?;
         Ok(provider)
     }

@@ -52,15 +52,18 @@ pub(crate) fn fleet_of(loaded: Loaded, now_unix_nanos: i64) -> Fleet {
     fleet
 }
 
+/// Every move that was under way when the process died.
+pub(crate) fn interrupted(shared: &Shared) -> Vec<(Row, OperationKind)> {
+    let fleet = shared.fleet();
+    let rows = fleet.rows_from(0);
+    rows.filter_map(|(_, row)| Some((row.clone(), OperationKind::under_way_in(state_of(&row.machine))?)))
+        .collect()
+}
+
 /// Settles every move that was under way when the process died. None is left in between.
 pub(crate) async fn settle_interrupted<B: Backend>(backend: &B, shared: &Shared) -> Result<(), StoreError> {
-    let interrupted: Vec<(Row, OperationKind)> = shared
-        .fleet()
-        .rows_from(0)
-        .filter_map(|(_, row)| Some((row.clone(), OperationKind::under_way_in(state_of(&row.machine))?)))
-        .collect();
     let mut rows = Vec::new();
-    for (row, kind) in interrupted {
+    for (row, kind) in interrupted(shared) {
         let recovery = backend.recover(&row.machine, kind).await;
         tracing::warn!(machine = row.machine.id, %kind, ?recovery, "a move was cut short by a restart");
         let machine = settled(&shared.provider_name, &row.machine, kind, recovery);
@@ -69,7 +72,8 @@ pub(crate) async fn settle_interrupted<B: Backend>(backend: &B, shared: &Shared)
     commit_in_chunks(shared, rows).await
 }
 
-fn settled(provider: &str, machine: &Machine, kind: OperationKind, recovery: Recovery) -> Machine {
+/// The record after a move that was cut short, by what has become of it.
+pub(crate) fn settled(provider: &str, machine: &Machine, kind: OperationKind, recovery: Recovery) -> Machine {
     match recovery {
         Recovery::Failed(reason) => operation::failed(machine, &reason),
         Recovery::Undone => operation::undone(machine, kind),

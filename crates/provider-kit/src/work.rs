@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bigfleet_proto::v1alpha1::Machine;
 
-use crate::backend::{Backend, Failure};
+use crate::backend::{Backend, Failure, Recovery};
 use crate::journal::Change;
 use crate::operation::{self, OperationKind, state_of};
 use crate::provider::Provider;
+use crate::recovery::settled;
 use crate::shared::Shared;
 use crate::steps::Order;
 use bigfleet_net::nanos;
@@ -41,7 +42,68 @@ pub(crate) async fn carry_out<B: Backend>(
         Err(error) if error.is_cancelled() => return,
         Err(error) => Err(Failure(format!("the provider's own code has failed during {kind}: {error}"))),
     };
-    end(&provider.shared, &machine.id, kind, number, outcome).await;
+    end(&provider.shared, &machine.id, kind, Some(number), Outcome::Performed(outcome)).await;
+}
+
+/// Finds out what has become of a move that a restart cut short, and ends it. The provider serves meanwhile.
+pub(crate) async fn recover<B: Backend>(
+    provider: Provider<B>,
+    machine: Arc<Machine>,
+    kind: OperationKind,
+    number: Option<u64>,
+) {
+    let task = {
+        let (backend, shared, machine) = (provider.backend.clone(), provider.shared.clone(), machine.clone());
+        tokio::spawn(async move {
+            let limit = shared.options.timeouts.of(kind);
+            tokio::select! {
+                biased;
+                recovery = backend.recover(&machine, kind) => recovery,
+                () = shared.options.clock.sleep(limit) => Recovery::Failed(format!(
+                    "the provider restarted during {kind} of machine {}, and what became of it was not known within {} s",
+                    machine.id, limit.as_secs_f64()
+                )),
+            }
+        })
+    };
+    let recovery = match task.await {
+        Ok(recovery) => recovery,
+        Err(error) if error.is_cancelled() => return,
+        Err(error) => {
+            Recovery::Failed(format!("the provider's own code has failed while it recovered {kind}: {error}"))
+        }
+    };
+    tracing::warn!(machine = machine.id, %kind, ?recovery, "a move was cut short by a restart");
+    end(&provider.shared, &machine.id, kind, number, Outcome::Recovered(recovery)).await;
+}
+
+/// How a move came to its end.
+enum Outcome {
+    /// The author's function returned, or its time was over.
+    Performed(Result<String, Failure>),
+    /// A restart cut it short, and this has become of it.
+    Recovered(Recovery),
+}
+
+impl Outcome {
+    /// The record it leaves behind.
+    fn applied(&self, shared: &Shared, machine: &Machine, kind: OperationKind) -> Machine {
+        match self {
+            Self::Performed(Ok(reference)) if kind == OperationKind::Create => {
+                operation::created(machine, &shared.provider_name, reference.clone())
+            }
+            Self::Performed(Ok(_)) => operation::ended(machine, kind),
+            Self::Performed(Err(failure)) => operation::failed(machine, &failure.0),
+            Self::Recovered(recovery) => settled(&shared.provider_name, machine, kind, recovery.clone()),
+        }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Performed(Err(Failure(reason))) | Self::Recovered(Recovery::Failed(reason)) => Some(reason),
+            Self::Performed(Ok(_)) | Self::Recovered(_) => None,
+        }
+    }
 }
 
 /// The author's function against the clock. At the time-out it is dropped.
@@ -87,27 +149,21 @@ async fn perform<B: Backend>(
 }
 
 /// Writes the end of an operation, as often as it takes: a machine must not stay in between.
-async fn end(shared: &Shared, id: &str, kind: OperationKind, number: u64, outcome: Result<String, Failure>) {
+async fn end(shared: &Shared, id: &str, kind: OperationKind, number: Option<u64>, outcome: Outcome) {
     let mut wait = RETRY.0;
     loop {
         let turn = shared.turns.take(id).await;
         let Some(row) = shared.fleet().get(id).cloned() else { return };
-        if state_of(&row.machine) != kind.during() || row.operations.get(kind) != Some(number) {
+        if state_of(&row.machine) != kind.during() || row.operations.get(kind) != number {
             shared.metrics.ended(kind, "late");
             tracing::info!(machine = id, %kind, "an outcome came too late and is dropped");
             return;
         }
-        let machine = match &outcome {
-            Ok(reference) if kind == OperationKind::Create => {
-                operation::created(&row.machine, &shared.provider_name, reference.clone())
-            }
-            Ok(_) => operation::ended(&row.machine, kind),
-            Err(failure) => operation::failed(&row.machine, &failure.0),
-        };
+        let machine = outcome.applied(shared, &row.machine, kind);
         let Err(error) = shared.journal.commit(Change::of(machine.into(), row.operations)).await else {
-            shared.metrics.ended(kind, if outcome.is_ok() { "ok" } else { "failed" });
-            if let Err(failure) = &outcome {
-                tracing::warn!(machine = id, %kind, reason = %failure, "a machine has failed");
+            shared.metrics.ended(kind, if outcome.failure().is_none() { "ok" } else { "failed" });
+            if let Some(reason) = outcome.failure() {
+                tracing::warn!(machine = id, %kind, reason, "a machine has failed");
             }
             return;
         };

@@ -13,12 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_provider_kit::{Clock as _, ServeError, Server, Settings, StartError, StoreError, SystemClock};
+use bigfleet_provider_kit::{Patience, ServeError, Server, Settings, StartError, StoreError, stop_signals};
 use clap::Parser;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
 use crate::admin;
 use crate::clock::FastClock;
@@ -222,47 +220,4 @@ async fn serve(args: &Args) -> Result<(), RunError> {
     server.run(async move { drop(stop.wait_for(|stop| *stop).await) }).await?;
     say("stopped");
     Ok(())
-}
-
-/// A process that was just killed may hold its file and its address for a moment longer; waiting a little makes
-/// `kill` and start again work. Real time, whatever the cloud's clock does.
-struct Patience {
-    clock: SystemClock,
-    until_unix_nanos: i64,
-}
-
-impl Patience {
-    const LIMIT_NANOS: i64 = 1_500_000_000;
-    const PAUSE: Duration = Duration::from_millis(25);
-
-    fn start() -> Self {
-        let clock = SystemClock::start();
-        let until_unix_nanos = clock.now_unix_nanos().saturating_add(Self::LIMIT_NANOS);
-        Self { clock, until_unix_nanos }
-    }
-
-    /// Waits a little, or says that it has been long enough.
-    async fn wait(&mut self) -> bool {
-        let has_time = self.clock.now_unix_nanos() < self.until_unix_nanos;
-        if has_time {
-            self.clock.sleep(Self::PAUSE).await;
-        }
-        has_time
-    }
-}
-
-/// Becomes true at SIGTERM or ctrl-c.
-fn stop_signals() -> Result<watch::Receiver<bool>, std::io::Error> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        let _ = stop.send(true);
-        std::future::pending::<()>().await;
-    });
-    Ok(stopped)
 }

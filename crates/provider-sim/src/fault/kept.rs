@@ -3,9 +3,9 @@
 //! Whoever was told that a fault is on finds it on after a restart. Faults from flags are not kept: the flags
 //! are there again. The file is written anew each time, under another name, synced, and then put in its place.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
+use bigfleet_provider_kit::replace_file;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -81,12 +81,7 @@ impl KeptFaults {
         };
         let faults = entries.iter().filter(|entry| entry.kept).map(row).collect();
         let file = File { format: FORMAT, saved_unix_nanos: now_unix_nanos, faults };
-        let mut new_name = self.0.clone().into_os_string();
-        new_name.push(".new");
-        let mut new = std::fs::File::create(&new_name)?;
-        new.write_all(&serde_json::to_vec_pretty(&file).expect("faults are plain data"))?;
-        new.sync_all()?;
-        std::fs::rename(&new_name, &self.0)
+        replace_file(&self.0, &serde_json::to_vec_pretty(&file).expect("faults are plain data"))
     }
 }
 
