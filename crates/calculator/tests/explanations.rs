@@ -235,16 +235,18 @@ fn the_runner_up_is_the_best_of_those_left() {
                     victim_score(&options.weights, gap, drain_secs, interruption, reclamation)
                 };
                 let lower = |priority: i32| priority < need.profile.priority();
-                let holder =
-                    |machine: &Machine| outcomes.iter().find(|outcome| outcome.credited.contains(&&*machine.id));
+                let holder = |machine: &Machine| {
+                    outcomes.iter().find(|outcome| outcome.credited.contains(&&*machine.id))
+                };
                 let left = fitting.filter(|machine| {
                     machine.state == MachineState::Configured
                         && lower(machine.assigned.priority)
                         && holder(machine).is_none_or(|holder| lower(holder.demand.priority()))
                         && !outcomes.iter().any(|outcome| outcome.victims.contains(&&*machine.id))
                 });
-                let claimed =
-                    |machine: &Machine| holder(machine).is_some() || !options.ready.contains(&machine.cluster);
+                let claimed = |machine: &Machine| {
+                    holder(machine).is_some() || !options.ready.contains(&machine.cluster)
+                };
                 let best = left.min_by(|a, b| {
                     let order = claimed(a).cmp(&claimed(b)).then(score(b).total_cmp(&score(a)));
                     order.then_with(|| a.id.cmp(&b.id))

@@ -37,8 +37,8 @@ use crate::needs::{Demand, NeedsTable};
 use crate::options::Options;
 use crate::vocab::{Amounts, Vocabulary};
 
-pub(crate) use cache::Cache;
 pub(crate) use bargain::Rank;
+pub(crate) use cache::Cache;
 pub(crate) use choice::Chosen;
 pub(crate) use preempt::{Claimants, Victim};
 pub(crate) use prices::{Asking, Tier};
@@ -107,7 +107,6 @@ pub(crate) struct Short {
 
 impl Short {
     /// A need after phase 1.
-    #[expect(clippy::too_many_arguments, reason = "all that phase 1 knows of a need")]
     fn new(
         cluster: u32,
         row: u32,
@@ -166,8 +165,9 @@ impl Cycle<'_> {
             return decision;
         }
         let mut work = self.settle(probe);
-        let Cycle { vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, parallelism, .. } =
-            self;
+        let Cycle {
+            vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, parallelism, ..
+        } = self;
         let inventory = &*inventory;
         let mut decision = Decision::default();
         cache.last = None;
@@ -202,7 +202,8 @@ impl Cycle<'_> {
         probe(Step::Credit);
 
         // Apart from the cache while they are in use; they go back at the end.
-        let (mut supply_sets, mut prices) = (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.prices));
+        let (mut supply_sets, mut prices) =
+            (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.prices));
         let market = Market::new(sources, &mut supply_sets, &mut prices);
         let planned = cache.planned(|cluster| !waiting.contains_key(&cluster));
         let planned = planned.iter().map(|(cluster, credit)| (*cluster, &**credit));

@@ -12,8 +12,8 @@ use bigfleet_model::machine::MachineState;
 use crate::bits::Bits;
 use crate::intern::{Map, NONE};
 use crate::inventory::{Inventory, Row};
-use crate::lots::{insert_by_id, remove_by_id};
 use crate::keys::cost_key;
+use crate::lots::{insert_by_id, remove_by_id};
 use crate::vocab::Vocabulary;
 
 /// A machine in its cluster's lists.

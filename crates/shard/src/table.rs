@@ -308,10 +308,16 @@ mod tests {
         // Another machine's digest is no proof, and neither is a digest of before.
         assert_eq!(table.recognise(0, 1008, || "m-9"), None);
         table.unhear(slots[8]);
-        assert_eq!((table.recognise(slots[8].place(), 1008, || "m-8"), table.find("m-8")), (None, Some(slots[8])));
+        assert_eq!(
+            (table.recognise(slots[8].place(), 1008, || "m-8"), table.find("m-8")),
+            (None, Some(slots[8]))
+        );
         table.heard(slots[3]).listing = 5;
         assert_eq!(table.unnamed_in(5).count(), 999);
         table.remove(slots[9]);
-        assert_eq!((table.recognise(slots[9].place(), 1009, || "m-9"), table.unnamed_in(5).count()), (None, 998));
+        assert_eq!(
+            (table.recognise(slots[9].place(), 1009, || "m-9"), table.unnamed_in(5).count()),
+            (None, 998)
+        );
     }
 }

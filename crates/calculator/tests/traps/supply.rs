@@ -98,8 +98,7 @@ fn a_machine_that_adds_nothing_taken() {
     assert_eq!(claims(&answer), [("c", 0)]);
     assert_eq!(actions(&answer), ["Reclaim a shop in 600s", "Reclaim b shop in 600s"]);
     let answer = decided(fleet(|id| configured(id, "8", "bank")), [wanted]);
-    let expected =
-        ["Preempt c bank need 0 in 600s", "Reclaim a bank in 600s", "Reclaim b bank in 600s"];
+    let expected = ["Preempt c bank need 0 in 600s", "Reclaim a bank in 600s", "Reclaim b bank in 600s"];
     assert_eq!(actions(&answer), expected);
 }
 

@@ -364,7 +364,7 @@ impl CellShelf<'_> {
         let ahead = rest.iter().position(|machine| !self.taken.contains(*machine))?;
         let (machine, at) = (rest[ahead], at + ahead as u32);
         let order = self.inventory.row(machine).order | head.order & SPECULATIVE;
-        Some(Head { at, machine, order, ..head })
+        Some(Head { order, at, machine, ..head })
     }
 
     /// The first machine left of a cell.

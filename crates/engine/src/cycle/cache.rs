@@ -14,7 +14,6 @@ use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
-use super::{Decision, Short, wanted_victims};
 use super::bargain::Book;
 use super::fold::{FoldMemory, Normal, normalise};
 use super::market::Market;
@@ -22,6 +21,7 @@ use super::preempt::{Claimants, Preempt, Rules};
 use super::sets::SupplySets;
 use super::turns::Stopped;
 use super::walk::{Credit, Mode, Sources, Walk};
+use super::{Decision, Short, wanted_victims};
 
 /// A cluster's credit and what it was computed from.
 #[derive(Clone)]
@@ -228,10 +228,10 @@ impl Cache {
     }
 
     /// Runs phase 2 over what phase 1 left missing, in precedence order. Returns the preempted machines.
-    pub(super) fn preempt<'a>(
+    pub(super) fn preempt(
         &mut self,
         decision: &mut Decision,
-        market: &mut Market<'a>,
+        market: &mut Market<'_>,
         options: &Options,
     ) -> Bits {
         let sources = market.sources;

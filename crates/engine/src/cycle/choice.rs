@@ -41,7 +41,10 @@ pub(crate) fn add(totals: &mut Totals, demanded: &[(Dim, u64)], provides: &[u64]
 }
 
 fn add_totals(totals: &mut Totals, more: &[u64]) {
-    totals.iter_mut().zip(more).for_each(|(total, more)| *total = total.saturating_add(*more).min(MAX_AMOUNT));
+    totals
+        .iter_mut()
+        .zip(more)
+        .for_each(|(total, more)| *total = total.saturating_add(*more).min(MAX_AMOUNT));
 }
 
 /// Whether totals reach the demand in every dimension.
@@ -132,19 +135,19 @@ struct Tally {
 pub(crate) struct Tallies {
     pub(crate) domain: usize,
     demanded: SmallVec<[(Dim, u64); 4]>,
-    tallies: Vec<Tally>,
+    by_domain: Vec<Tally>,
 }
 
 impl Tallies {
     pub(crate) fn new(demand: &Demand, domain: usize) -> Self {
-        Self { domain, demanded: SmallVec::from_slice(&demand.aggregate), tallies: Vec::new() }
+        Self { domain, demanded: SmallVec::from_slice(&demand.aggregate), by_domain: Vec::new() }
     }
 
     /// The tally of a domain, made when first met, and what machines of a kind provide.
     fn at(&mut self, value: u32) -> &mut Tally {
-        let at = self.tallies.iter().position(|tally| tally.value == value).unwrap_or_else(|| {
+        let at = self.by_domain.iter().position(|tally| tally.value == value).unwrap_or_else(|| {
             let zero = Totals::from_elem(0, self.demanded.len());
-            self.tallies.push(Tally {
+            self.by_domain.push(Tally {
                 value,
                 own: zero.clone(),
                 creditable: zero.clone(),
@@ -154,17 +157,12 @@ impl Tallies {
                 draining: zero,
                 draining_machines: 0,
             });
-            self.tallies.len() - 1
+            self.by_domain.len() - 1
         });
-        &mut self.tallies[at]
+        &mut self.by_domain[at]
     }
 
-    fn add(
-        &mut self,
-        classes: &Classes,
-        kind: u32,
-        enter: impl FnOnce(&mut Tally, &[(Dim, u64)], &[u64]),
-    ) {
+    fn add(&mut self, classes: &Classes, kind: u32, enter: impl FnOnce(&mut Tally, &[(Dim, u64)], &[u64])) {
         let value = classes.domain_of_kind(self.domain, kind);
         if value != NONE {
             let demanded = self.demanded.clone();
@@ -312,11 +310,11 @@ fn contest<'a>(
             missing,
         });
     };
-    for tally in &tallies.tallies {
+    for tally in &tallies.by_domain {
         enter(tally.value, Some(tally), free.free(tally.value));
     }
     for value in free.values() {
-        if !tallies.tallies.iter().any(|tally| tally.value == value) {
+        if !tallies.by_domain.iter().any(|tally| tally.value == value) {
             enter(value, None, free.free(value));
         }
     }

@@ -143,12 +143,8 @@ pub(crate) fn normalise(
     }
     // Gangs of one profile and size come to stand together; among themselves they keep demand order.
     let key = |row: &Demand| row.gang.as_ref().map(|gang| gang.key);
-    folding.sort_by(|a, b| {
-        key(a).cmp(&key(b)).then_with(|| a.need.aggregate.cmp_by_name(&b.need.aggregate))
-    });
-    let alike = |a: &&Arc<Demand>, b: &&Arc<Demand>| {
-        key(a) == key(b) && a.need.aggregate == b.need.aggregate
-    };
+    folding.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.need.aggregate.cmp_by_name(&b.need.aggregate)));
+    let alike = |a: &&Arc<Demand>, b: &&Arc<Demand>| key(a) == key(b) && a.need.aggregate == b.need.aggregate;
     rows.extend(folding.chunk_by(alike).map(|gangs| Arc::new(fold(gangs))));
     rows.sort_by(|a, b| a.cmp_in_cluster(b));
     let turns = turns_of(&rows);

@@ -12,11 +12,11 @@ use crate::intern::{Map, NONE};
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Dim};
 
-use super::bargain::{Bargain, CellShelf, Lines, RunShelf, Pick, Book};
+use super::bargain::{Bargain, Book, CellShelf, Lines, Pick, RunShelf};
 use super::choice::{Free, Totals};
-use super::totals::DomainTotals;
 use super::prices::{Asking, Tier};
 use super::sets::{SupplySet, SupplySets};
+use super::totals::DomainTotals;
 use super::trim::trim;
 use super::walk::Sources;
 
@@ -90,9 +90,9 @@ impl<'a> Market<'a> {
         let book = prices.get_mut(&bucket.ordinal()).expect("it was just looked up");
         let used = used.entry(bucket.ordinal()).or_default();
         let is_new = !streams.contains_key(&(number, bucket.ordinal()));
-        let stream = streams.entry((number, bucket.ordinal())).or_insert_with(|| {
-            Stream { lines: Lines::default(), heard: returns.len() }
-        });
+        let stream = streams
+            .entry((number, bucket.ordinal()))
+            .or_insert_with(|| Stream { lines: Lines::default(), heard: returns.len() });
         let mut entering: Vec<(u32, u32)> = Vec::new();
         if is_new {
             for class in sources.index.free_among(&set.classes) {
@@ -127,7 +127,9 @@ impl<'a> Market<'a> {
         missing: &mut Amounts,
     ) -> Vec<Pick> {
         let picked = self.would_take_in_domain(demand, domain, value, missing);
-        picked.iter().for_each(|pick| self.take(*pick));
+        for pick in &picked {
+            self.take(*pick);
+        }
         picked
     }
 

@@ -21,7 +21,7 @@ use super::prices::victim_cost;
 use super::spread::Spread;
 use super::totals::DomainTotals;
 use super::trim::trim;
-use super::victims::{Victims, VictimQueue};
+use super::victims::{VictimQueue, Victims};
 use super::walk::{Credit, Sources};
 
 /// The priority of the need that claims each bound machine. Kept from cycle to cycle once it is needed.
@@ -105,7 +105,7 @@ pub(crate) struct Preempt<'a, 'm> {
 
 /// What is at hand for one preempting priority.
 struct Priority {
-    priority: i32,
+    preemptor: i32,
     /// By worth, the place in the order of victims; `None` for those it may not touch.
     costs: Vec<Option<u64>>,
     victims: Victims,
@@ -166,14 +166,14 @@ impl<'a, 'm> Preempt<'a, 'm> {
 
     /// Gets ready for needs of a priority.
     fn prepare(&mut self, preemptor: i32) {
-        if self.now.as_ref().is_some_and(|now| now.priority == preemptor) {
+        if self.now.as_ref().is_some_and(|now| now.preemptor == preemptor) {
             return;
         }
         let (vocab, options) = (self.sources.vocab, self.rules.options);
         let worths = 0..vocab.worth_count();
         let costs = worths.map(|worth| victim_cost(vocab.worth_of(worth), preemptor, options)).collect();
         self.now = Some(Priority {
-            priority: preemptor,
+            preemptor,
             costs,
             victims: Victims::new(self.bound.lots.len()),
             queues: Map::default(),
@@ -219,7 +219,8 @@ impl<'a, 'm> Preempt<'a, 'm> {
         let classes = &self.market.sets.get(number).classes;
         let queue = now.queues.entry(number).or_insert_with(|| VictimQueue::new(bound, classes, &now.costs));
         let wanted = missing.clone();
-        let mut picked = now.victims.pick(queue, bound, sources, rules, now.priority, &mut self.taken, missing);
+        let mut picked =
+            now.victims.pick(queue, bound, sources, rules, now.preemptor, &mut self.taken, missing);
         if is_zero(missing) {
             let (taken, victims) = (&mut self.taken, &mut now.victims);
             let provides = |machine: u32| sources.classes.provides(sources.class_of(machine));
@@ -240,7 +241,7 @@ impl<'a, 'm> Preempt<'a, 'm> {
         if self.taken.contains(machine) {
             return None;
         }
-        let claimed = self.rules.is_claimed(machine, row.cluster, now.priority)?;
+        let claimed = self.rules.is_claimed(machine, row.cluster, now.preemptor)?;
         Some((claimed, cost, row.order))
     }
 
@@ -307,7 +308,8 @@ impl<'a, 'm> Preempt<'a, 'm> {
         let mut picked = Vec::new();
         while !is_zero(missing) {
             let limit = spread.limit();
-            let permitted = lanes.iter_mut().enumerate().filter(|(_, lane)| spread.permits(lane.value, limit));
+            let permitted =
+                lanes.iter_mut().enumerate().filter(|(_, lane)| spread.permits(lane.value, limit));
             let next = permitted.filter_map(|(at, lane)| {
                 // What adds nothing now never will: less and less is missing.
                 while let Some((place, machine)) = lane.victims.get(lane.at) {
@@ -337,47 +339,44 @@ impl<'a, 'm> Preempt<'a, 'm> {
         let number = self.market.set(demand);
         let draining = self.sources.draining_for(demand);
         self.catch_up(number, domain);
-        let found = home.and_then(|value| self.complete_in(value, domain, number, demand, short, claims, &draining));
-        let (value, victims) = match (home, found) {
-            (Some(value), Some(victims)) => (value, victims),
-            _ => {
-                let mut values: Vec<u32> = self.victim_totals(number, domain).values().collect();
-                values.extend(self.market.free_domains(demand, domain));
-                values.extend(draining.iter().map(|machine| self.sources.domain_of(domain, *machine)));
-                values.sort_unstable();
-                values.dedup();
-                let text = |value: u32| {
-                    self.sources.vocab.text(self.sources.classes.domain_value(domain, value))
-                };
-                let mut best: Option<(usize, u32, Vec<u32>)> = None;
-                let largest = self.largest(number);
-                for value in values.into_iter().filter(|value| Some(*value) != home && *value != NONE) {
-                    // Most domains need not be looked at closely: even of the largest machines it takes so many.
-                    let least = self.least_victims(value, domain, demand, short, claims, &draining, &largest);
-                    let hopeless = best.as_ref().is_some_and(|(fewest, other, _)| {
-                        least.cmp(&(*fewest as u64)).then_with(|| text(value).cmp(text(*other))).is_gt()
-                    });
-                    if hopeless {
-                        continue;
-                    }
-                    let Some(victims) =
-                        self.complete_in(value, domain, number, demand, short, claims, &draining)
-                    else {
-                        continue;
-                    };
-                    let better = best.as_ref().is_none_or(|(fewest, other, _)| {
-                        victims.len().cmp(fewest).then_with(|| text(value).cmp(text(*other))).is_lt()
-                    });
-                    if better {
-                        best = Some((victims.len(), value, victims));
-                    }
+        let found =
+            home.and_then(|value| self.complete_in(value, domain, number, demand, short, claims, &draining));
+        let (value, victims) = if let (Some(value), Some(victims)) = (home, found) {
+            (value, victims)
+        } else {
+            let mut values: Vec<u32> = self.victim_totals(number, domain).values().collect();
+            values.extend(self.market.free_domains(demand, domain));
+            values.extend(draining.iter().map(|machine| self.sources.domain_of(domain, *machine)));
+            values.sort_unstable();
+            values.dedup();
+            let text = |value: u32| self.sources.vocab.text(self.sources.classes.domain_value(domain, value));
+            let mut best: Option<(usize, u32, Vec<u32>)> = None;
+            let largest = self.largest(number);
+            for value in values.into_iter().filter(|value| Some(*value) != home && *value != NONE) {
+                // Most domains need not be looked at closely: even of the largest machines it takes so many.
+                let least = self.least_victims(value, domain, demand, short, claims, &draining, &largest);
+                let hopeless = best.as_ref().is_some_and(|(fewest, other, _)| {
+                    least.cmp(&(*fewest as u64)).then_with(|| text(value).cmp(text(*other))).is_gt()
+                });
+                if hopeless {
+                    continue;
                 }
-                let Some((_, value, victims)) = best else {
-                    short.unresolved = Some(Amounts::from_slice(&short.missing));
-                    return;
+                let Some(victims) = self.complete_in(value, domain, number, demand, short, claims, &draining)
+                else {
+                    continue;
                 };
-                (value, victims)
+                let better = best.as_ref().is_none_or(|(fewest, other, _)| {
+                    victims.len().cmp(fewest).then_with(|| text(value).cmp(text(*other))).is_lt()
+                });
+                if better {
+                    best = Some((victims.len(), value, victims));
+                }
             }
+            let Some((_, value, victims)) = best else {
+                short.unresolved = Some(Amounts::from_slice(&short.missing));
+                return;
+            };
+            (value, victims)
         };
         let mut missing = self.left_of_claims(value, domain, demand, short, claims);
         let here = draining.iter().copied().filter(|m| self.sources.domain_of(domain, *m) == value);

@@ -42,7 +42,10 @@ impl Place {
 enum Got {
     Free(Pick),
     /// A machine a later need keeps, by its position in the walk.
-    TakenOver { position: u32, class: u32 },
+    TakenOver {
+        position: u32,
+        class: u32,
+    },
 }
 
 impl Got {
@@ -117,7 +120,9 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
             }
         }
         plan.sort_unstable_by_key(|(place, ..)| *place);
-        stopped.into_iter().for_each(|stopped| self.enqueue(stopped));
+        for stopped in stopped {
+            self.enqueue(stopped);
+        }
         let mut plan = plan.into_iter().peekable();
         loop {
             let live = self.queue.peek().map(|Reverse((place, _))| *place);

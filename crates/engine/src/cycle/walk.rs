@@ -453,7 +453,9 @@ impl<'a> Walk<'a> {
 
     /// Claims what credit picked for a row, and notes what it still misses.
     fn take_credit(&mut self, row: u32, picked: &[u32], missing: Amounts) {
-        picked.iter().for_each(|position| self.claim(*position, row));
+        for position in picked {
+            self.claim(*position, row);
+        }
         if !is_zero(&missing) {
             self.credit.short.push((row, missing.clone()));
         }

@@ -125,6 +125,9 @@ struct Victims<'a> {
     preempted: Bits,
 }
 
+/// What a need (by cluster and row) that misses so much would have taken next.
+type NextFree = ((u32, u32), Amounts, Option<(Rank, RunnerUp)>);
+
 /// Explains the actions of one cycle.
 pub struct Explainer<'a> {
     fleet: &'a Fleet,
@@ -132,7 +135,7 @@ pub struct Explainer<'a> {
     turns: OnceCell<Turns>,
     victims: OnceCell<Victims<'a>>,
     /// What the need last asked about would have taken next, missing this much.
-    next_free: Option<((u32, u32), Amounts, Option<(Rank, RunnerUp)>)>,
+    next_free: Option<NextFree>,
     looked_at: usize,
     next_victim: Map<(u32, u32), Option<RunnerUp>>,
 }
@@ -148,7 +151,8 @@ impl<'a> Explainer<'a> {
         let fleet = self.fleet;
         let machine = fleet.inventory.find_decided(&action.machine)?;
         let row = fleet.inventory.decided(machine);
-        let plain = |rule| ActionExplanation { rule, figure: row.price, share: None, resources: 0, runner_up: None };
+        let plain =
+            |rule| ActionExplanation { rule, figure: row.price, share: None, resources: 0, runner_up: None };
         match action.kind {
             ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
             ActionKind::Delete => return Some(plain(Rule::HoldOver)),
@@ -255,10 +259,19 @@ impl<'a> Explainer<'a> {
         let place = |class: u32, rank: u32| {
             let Asking { tier, usd_per_hour, speculative } = self.asking(seen, rank);
             let provides = self.fleet.index.classes.provides(class);
-            Some((Rank::of((tier, usd_per_hour, speculative), provides, seen.demand(), missing, 0)?, usd_per_hour))
+            Some((
+                Rank::of((tier, usd_per_hour, speculative), provides, seen.demand(), missing, 0)?,
+                usd_per_hour,
+            ))
         };
-        let (machine, (rank, asking)) =
-            self.first_of_lots(seen, short.domain.map(|chosen| chosen.value), lots, place, |a, b| a.0.cmp(&b.0), left)?;
+        let (machine, (rank, asking)) = self.first_of_lots(
+            seen,
+            short.domain.map(|chosen| chosen.value),
+            lots,
+            place,
+            |a, b| a.0.cmp(&b.0),
+            left,
+        )?;
         let rank = rank.with_order(self.fleet.inventory.decided(machine).order);
         Some((rank, self.runner_up(machine, asking, Some(rank.share()))))
     }

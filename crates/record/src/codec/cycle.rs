@@ -160,7 +160,8 @@ fn read_bargains(piece: &mut Unpacker<'_>, decided: &mut [Decided]) -> Result<()
     let rows: Bargains = piece.take("bargains")?;
     for (place, share, resources, next) in rows {
         let why = decided.get_mut(place as usize).and_then(|decided| decided.why.as_mut());
-        let why = why.ok_or_else(|| CodecError::value("bargain", format_args!("decision {place} has no reason")))?;
+        let why =
+            why.ok_or_else(|| CodecError::value("bargain", format_args!("decision {place} has no reason")))?;
         if !(share.is_finite() && share > 0.0) {
             return Err(CodecError::value("bargain", "a share is above zero"));
         }
