@@ -33,6 +33,8 @@ pub(crate) struct Reference {
     marks: BTreeMap<String, (i64, i64)>,
     binding: Option<Binding>,
     deletes: bool,
+    /// Whether what is under way was so at a crash.
+    is_cut_short: bool,
 }
 
 impl Reference {
@@ -47,6 +49,7 @@ impl Reference {
             marks: BTreeMap::new(),
             binding,
             deletes,
+            is_cut_short: false,
         }
     }
 
@@ -65,18 +68,17 @@ impl Reference {
         for state in self.possible.clone() {
             if let Some(kind) = Kind::under_way_in(state) {
                 self.possible.extend([kind.to(), State::Failed]);
+                if self.is_cut_short {
+                    self.possible.insert(kind.from());
+                }
             }
         }
     }
 
-    /// The provider crashed: what was under way may also have been undone.
+    /// The provider crashed: what was under way may also have been undone, now or once the provider knows.
     pub(crate) fn crash(&mut self) {
+        self.is_cut_short |= self.possible.iter().any(|state| Kind::under_way_in(*state).is_some());
         self.pass_time();
-        for state in self.possible.clone() {
-            if let Some(kind) = Kind::under_way_in(state) {
-                self.possible.insert(kind.from());
-            }
-        }
     }
 
     /// A record was seen.
@@ -89,6 +91,7 @@ impl Reference {
             || state_name(state).into(),
         )?;
         self.possible = BTreeSet::from([state]);
+        self.is_cut_short &= Kind::under_way_in(state).is_some();
         self.shape(machine, state, place)
     }
 

@@ -8,7 +8,7 @@ use bigfleet_provider_kit::{Backend, Failure, Machine, Offering, OperationKind, 
 use crate::shared::Shared;
 
 /// The longest grace a shard gives, for a drain whose grace a restart has forgotten.
-const RESUMED_GRACE: Duration = Duration::from_secs(600);
+const RESUMED_GRACE: Duration = Duration::from_mins(10);
 
 /// The hosts of an inventory as a provider.
 pub struct Metal {

@@ -174,13 +174,14 @@ async fn discovered(args: &Args, apply: bool) -> Result<ExitCode, RunError> {
 }
 
 async fn rebuilt(args: &Args, apply: bool) -> Result<ExitCode, RunError> {
+    use std::fmt::Write as _;
     let (shared, provider) = open(args, false).await?;
     let handle = provider.handle();
     let compared = rebuild::compare(&shared, &handle).await;
     let name = shared.inventory().provider.clone();
     let mut text = String::new();
     for comparison in &compared {
-        text += &format!("{comparison}\n");
+        let _ = writeln!(text, "{comparison}");
     }
     let changes: Vec<_> = compared.iter().filter(|comparison| comparison.is_change()).collect();
     print(&text)?;
@@ -235,7 +236,7 @@ async fn open(args: &Args, recovers: bool) -> Result<(Arc<Shared>, Provider<Meta
     let shared = Arc::new(Shared::open(inventory, &state, clock.clone()).map_err(failed)?);
     let seed = clock.now_unix_nanos().unsigned_abs();
     // Our own limits end a move, with the reason; the kit's only catch what they do not.
-    let timeouts = Timeouts::all(Duration::from_secs(4 * 24 * 3600));
+    let timeouts = Timeouts::all(Duration::from_hours(96));
     let options = Options { timeouts, ..Options::new(clock, seed) };
     let mut patience = Patience::start();
     let provider = loop {

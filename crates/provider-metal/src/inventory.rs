@@ -197,7 +197,7 @@ impl Host {
             if self.is_reserved { CapacityType::Reserved } else { CapacityType::BareMetal };
         offering.price_usd_per_hour = self.price_usd_per_hour;
         offering.resources = self.resources.clone();
-        offering.allocatable = self.allocatable.clone();
+        offering.allocatable.clone_from(&self.allocatable);
         offering.labels = self.labels.clone();
         if !self.rack.is_empty() {
             offering.labels.entry(RACK_LABEL.into()).or_insert_with(|| self.rack.clone());
@@ -273,6 +273,9 @@ pub fn parse(text: &str) -> Result<Inventory, Vec<Finding>> {
     lint::check(raw::parse(text)?, Missing::Refused).map(|(inventory, _)| inventory)
 }
 
+/// Hosts that do not say their resources: name and line.
+pub(crate) type Unknown = Vec<(String, u64)>;
+
 /// What to do about hosts that do not say their resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
@@ -283,7 +286,7 @@ pub(crate) enum Missing {
 }
 
 /// As [`parse`], but hosts without resources are only listed: name and line.
-pub(crate) fn parse_to_discover(text: &str) -> Result<(Inventory, Vec<(String, u64)>), Vec<Finding>> {
+pub(crate) fn parse_to_discover(text: &str) -> Result<(Inventory, Unknown), Vec<Finding>> {
     lint::check(raw::parse(text)?, Missing::Listed)
 }
 

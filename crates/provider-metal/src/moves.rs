@@ -60,7 +60,7 @@ impl Shared {
                 self.power(slot, bmc, Power::On).await;
             }
             self.until_it_answers(slot, host).await;
-            let job = self.job(inventory, machine, OperationKind::Create, &operation, Mode::Ensure);
+            let job = new_job(inventory, machine, OperationKind::Create, &operation, Mode::Ensure);
             self.carry_out(slot, host, &job).await
         };
         self.within(slot, "Create", inventory.bounds.create, work).await?;
@@ -72,7 +72,7 @@ impl Shared {
         let operation = self.operation_of(machine, OperationKind::Configure).await;
         let hold = self.hold(machine).await?;
         let Hold { slot, host, inventory, .. } = &hold;
-        let mut job = self.job(inventory, machine, OperationKind::Configure, &operation, Mode::Join);
+        let mut job = new_job(inventory, machine, OperationKind::Configure, &operation, Mode::Join);
         job.blob = bootstrap.to_vec();
         let work = self.carry_out(slot, host, &job);
         let joined = self.within(slot, "Configure", inventory.bounds.configure, work).await;
@@ -90,7 +90,7 @@ impl Shared {
             if self.refused(slot, host, &operation).await? == Standing::None {
                 return Ok(false);
             }
-            let job = self.job(inventory, machine, OperationKind::Configure, &operation, Mode::Join);
+            let job = new_job(inventory, machine, OperationKind::Configure, &operation, Mode::Join);
             self.carry_out(slot, host, &job).await.map(|()| true)
         };
         match self.within(slot, "Configure", inventory.bounds.configure, work).await {
@@ -112,7 +112,7 @@ impl Shared {
     ) -> Result<(), Failure> {
         let operation = self.operation_of(machine, OperationKind::Drain).await;
         let Hold { slot, host, inventory, .. } = &self.hold(machine).await?;
-        let mut job = self.job(inventory, machine, OperationKind::Drain, &operation, Mode::Reset);
+        let mut job = new_job(inventory, machine, OperationKind::Drain, &operation, Mode::Reset);
         job.limit += grace;
         job.facts.push(("BIGFLEET_GRACE_SECS", grace.as_secs().to_string()));
         let work = self.carry_out(slot, host, &job);
@@ -128,7 +128,7 @@ impl Shared {
                 self.power(slot, bmc, Power::Off).await;
                 return Ok(());
             }
-            let job = self.job(inventory, machine, OperationKind::Delete, &operation, Mode::Ensure);
+            let job = new_job(inventory, machine, OperationKind::Delete, &operation, Mode::Ensure);
             self.carry_out(slot, host, &job).await
         };
         self.within(slot, "Delete", inventory.bounds.delete, work).await
@@ -143,7 +143,7 @@ impl Shared {
     ) -> Result<(), Failure> {
         let (host, inventory) = (slot.host(), self.inventory());
         let unbound = Machine { cluster: String::new(), shard_metadata: BTreeMap::new(), ..machine.clone() };
-        let job = self.job(&inventory, &unbound, OperationKind::Drain, operation, Mode::Ensure);
+        let job = new_job(&inventory, &unbound, OperationKind::Drain, operation, Mode::Ensure);
         let limit = inventory.bounds.drain;
         self.within(slot, "a check that it is clean", limit, self.carry_out(slot, &host, &job)).await
     }
@@ -156,7 +156,7 @@ impl Shared {
         operation: &str,
     ) -> Result<(), Failure> {
         let (host, inventory) = (slot.host(), self.inventory());
-        let mut job = self.job(&inventory, machine, OperationKind::Configure, operation, Mode::Join);
+        let mut job = new_job(&inventory, machine, OperationKind::Configure, operation, Mode::Join);
         job.first = ":".into();
         let limit = inventory.bounds.configure;
         self.within(slot, "a check that it is Ready", limit, self.carry_out(slot, &host, &job)).await
@@ -194,46 +194,6 @@ impl Shared {
         handle.operation_id(&machine.id, kind).unwrap_or_else(|| format!("own-{kind}-{}", machine.id))
     }
 
-    fn job(
-        &self,
-        inventory: &Inventory,
-        machine: &Machine,
-        kind: OperationKind,
-        operation: &str,
-        mode: Mode,
-    ) -> Job {
-        let is_bound = kind == OperationKind::Configure;
-        let record = HostRecord {
-            format: RECORD_FORMAT,
-            provider: inventory.provider.clone(),
-            machine: machine.id.clone(),
-            operation: operation.into(),
-            kind: kind.name().into(),
-            cluster: if is_bound { machine.cluster.clone() } else { String::new() },
-            metadata: if is_bound { machine.shard_metadata.clone() } else { BTreeMap::new() },
-        };
-        let hooks = &inventory.hooks;
-        let (first, second, limit) = match mode {
-            Mode::Join => (&hooks.join, &hooks.ready, inventory.bounds.configure),
-            Mode::Reset | Mode::Ensure => (&hooks.reset, &hooks.clean, inventory.bounds.drain),
-        };
-        Job {
-            operation: operation.into(),
-            mode,
-            limit: limit.saturating_sub(HEADSTART).max(Duration::from_secs(1)),
-            facts: vec![
-                ("BIGFLEET_MACHINE", machine.id.clone()),
-                ("BIGFLEET_CLUSTER", machine.cluster.clone()),
-                ("BIGFLEET_OPERATION", operation.into()),
-            ],
-            first: first.clone(),
-            second: second.clone(),
-            blob: Vec::new(),
-            record: serde_json::to_vec(&record).expect("a record is plain data"),
-            supersedes: String::new(),
-        }
-    }
-
     /// Has a job done and waits for its end, through lost connections.
     async fn carry_out(&self, slot: &Slot, host: &Host, job: &Job) -> Result<(), Failure> {
         let mut wait = BACKOFF.0;
@@ -253,7 +213,7 @@ impl Shared {
                     }
                 }
                 Err(error) if error.is_passing() => {
-                    slot.note(error);
+                    slot.note(&error);
                     self.clock.sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF.1);
                 }
@@ -302,7 +262,7 @@ impl Shared {
             match agent::refuse(&self.ssh, host, operation).await {
                 Ok(report) => return Ok(report.standing_of(operation)),
                 Err(error) if error.is_passing() => {
-                    slot.note(error);
+                    slot.note(&error);
                     self.clock.sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF.1);
                 }
@@ -322,7 +282,7 @@ impl Shared {
         let Err(Failure(reason)) = joined else { return Ok(()) };
         let Hold { slot, host, inventory, .. } = hold;
         let undo = format!("{operation}-undo");
-        let mut job = self.job(inventory, machine, OperationKind::Drain, &undo, Mode::Reset);
+        let mut job = new_job(inventory, machine, OperationKind::Drain, &undo, Mode::Reset);
         job.supersedes = operation.into();
         let reset =
             self.within(slot, "the reset", inventory.bounds.drain, self.carry_out(slot, host, &job)).await;
@@ -342,7 +302,7 @@ impl Shared {
                 Power::On | Power::Changing => controller.power_on().await,
             };
             let Err(error) = switched else { return };
-            slot.note(error);
+            slot.note(&error);
             self.clock.sleep(wait).await;
             wait = (wait * 2).min(BACKOFF.1);
         }
@@ -351,10 +311,50 @@ impl Shared {
     async fn until_it_answers(&self, slot: &Slot, host: &Host) {
         let mut wait = BACKOFF.0;
         while let Err(error) = self.ssh.answers(host, GREETING).await {
-            slot.note(error);
+            slot.note(&error);
             self.clock.sleep(wait).await;
             wait = (wait * 2).min(BACKOFF.1);
         }
+    }
+}
+
+/// A job for a machine, with the hooks and limits of its mode.
+fn new_job(
+    inventory: &Inventory,
+    machine: &Machine,
+    kind: OperationKind,
+    operation: &str,
+    mode: Mode,
+) -> Job {
+    let is_bound = kind == OperationKind::Configure;
+    let record = HostRecord {
+        format: RECORD_FORMAT,
+        provider: inventory.provider.clone(),
+        machine: machine.id.clone(),
+        operation: operation.into(),
+        kind: kind.name().into(),
+        cluster: if is_bound { machine.cluster.clone() } else { String::new() },
+        metadata: if is_bound { machine.shard_metadata.clone() } else { BTreeMap::new() },
+    };
+    let hooks = &inventory.hooks;
+    let (first, second, limit) = match mode {
+        Mode::Join => (&hooks.join, &hooks.ready, inventory.bounds.configure),
+        Mode::Reset | Mode::Ensure => (&hooks.reset, &hooks.clean, inventory.bounds.drain),
+    };
+    Job {
+        operation: operation.into(),
+        mode,
+        limit: limit.saturating_sub(HEADSTART).max(Duration::from_secs(1)),
+        facts: vec![
+            ("BIGFLEET_MACHINE", machine.id.clone()),
+            ("BIGFLEET_CLUSTER", machine.cluster.clone()),
+            ("BIGFLEET_OPERATION", operation.into()),
+        ],
+        first: first.clone(),
+        second: second.clone(),
+        blob: Vec::new(),
+        record: serde_json::to_vec(&record).expect("a record is plain data"),
+        supersedes: String::new(),
     }
 }
 

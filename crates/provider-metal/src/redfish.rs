@@ -28,7 +28,7 @@ use crate::inventory::{Bmc, SecretError};
 const ANSWER_LIMIT_BYTES: usize = 1 << 20;
 const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 /// How long a system may take to shut down in order before it is cut off.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);
+const SHUTDOWN_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_secs(2);
 
 /// Why a controller could not be asked.
@@ -191,7 +191,7 @@ impl<'a> Redfish<'a> {
         RedfishError::Nonsense { url: self.bmc.url.clone(), reason }
     }
 
-    fn unreachable(&self, reason: impl ToString) -> RedfishError {
+    fn unreachable(&self, reason: impl std::fmt::Display) -> RedfishError {
         RedfishError::Unreachable { url: self.bmc.url.clone(), reason: reason.to_string() }
     }
 

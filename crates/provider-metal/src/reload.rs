@@ -45,8 +45,11 @@ async fn leave(shared: Arc<Shared>, handle: Handle, name: String) {
             matches!(state_of(machine), Configured | Failed | Idle | Speculative)
         };
         let machine = handle.wait_for(&name, is_at_rest).await;
-        if shared.is_listed(&name) || Event::of(&machine.last_error) == Some(Event::Left) {
+        if shared.is_listed(&name) {
             return;
+        }
+        if Event::of(&machine.last_error) == Some(Event::Left) {
+            return shared.forget(&name);
         }
         if state_of(&machine) != MachineState::Configured {
             report(&handle, &machine, Event::Left, EVIDENCE).await;

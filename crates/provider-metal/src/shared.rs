@@ -54,7 +54,7 @@ impl Slot {
         self.host.read().expect("no holder panics").clone()
     }
 
-    pub(crate) fn note(&self, trouble: impl ToString) {
+    pub(crate) fn note(&self, trouble: &impl ToString) {
         *self.trouble.lock().expect("no holder panics") = trouble.to_string();
     }
 
@@ -102,6 +102,14 @@ impl Shared {
         };
         *self.inventory.write().expect("no holder panics") = Arc::new(inventory);
         self.kept.keep_hosts(&all)
+    }
+
+    /// Forgets a host of which nothing is left to do, unless it is in the inventory again.
+    pub(crate) fn forget(&self, name: &str) {
+        let mut slots = self.slots.write().expect("no holder panics");
+        if !self.is_listed(name) {
+            slots.remove(name);
+        }
     }
 
     pub(crate) fn inventory(&self) -> Arc<Inventory> {

@@ -4,6 +4,7 @@
 //! and what its controller says. A host that does not answer is asked twice more before it is given up, quickly
 //! enough that a vanished one is reported within a minute at the default periods.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a host that somebody works on is left alone.
 const LATER: Duration = Duration::from_secs(2);
 /// How long a failed host is left alone after it could not be taken back: at first, at most.
-const RETURN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+const RETURN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(10));
 
 /// One host under watch.
 struct Watcher {
@@ -54,7 +55,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, name: String) {
     let spread =
         name.bytes().fold(7_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let spread = spread ^ (spread >> 31);
-    let first = |period: Duration| now + (spread % nanos(period).unsigned_abs().max(1)) as i64;
+    let first = |period: Duration| now + (spread % nanos(period).unsigned_abs().max(1)).cast_signed();
     let watcher = Watcher {
         next_ssh: first(periods.ssh),
         next_boot: first(periods.boot_id),
@@ -132,9 +133,10 @@ impl Watcher {
         let mut evidence = format!("{error}, {MISSES} times in a row");
         if let Some(bmc) = &host.bmc {
             match Redfish::new(bmc, &self.shared.clock).system().await {
-                Ok(system) => evidence += &format!("; its controller says power {:?}", system.power),
-                Err(error) => evidence += &format!("; and {error}"),
+                Ok(system) => write!(evidence, "; its controller says power {:?}", system.power),
+                Err(error) => write!(evidence, "; and {error}"),
             }
+            .expect("a string takes everything");
         }
         self.misses = 0;
         report(&self.handle, machine, Event::Vanished, &evidence).await;
@@ -278,7 +280,7 @@ impl Watcher {
         match self.handle.update(&self.name, change).await {
             Ok(_) => tracing::warn!(host = self.name, was = %event, now = ?state, "the host is back"),
             Err(error) => {
-                tracing::error!(host = self.name, %error, "a host that is back could not be written down")
+                tracing::error!(host = self.name, %error, "a host that is back could not be written down");
             }
         }
     }

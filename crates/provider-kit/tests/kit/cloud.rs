@@ -20,6 +20,7 @@ use tonic::{Code, Request, Status};
 pub(crate) struct Cloud {
     pub(crate) slots: usize,
     pub(crate) can_delete: bool,
+    pub(crate) recovers_while_serving: bool,
     pub(crate) settings: Arc<Mutex<Mood>>,
     hold: watch::Sender<bool>,
     /// Ends only the calls that are to fail.
@@ -41,6 +42,7 @@ impl Cloud {
         Self {
             slots,
             can_delete: true,
+            recovers_while_serving: false,
             settings: Arc::default(),
             hold: watch::Sender::new(false),
             fail_now: Arc::default(),
@@ -115,7 +117,14 @@ impl Backend for Cloud {
         self.act(OperationKind::Delete, machine).await
     }
 
+    fn recovers_while_serving(&self) -> bool {
+        self.recovers_while_serving
+    }
+
     async fn recover(&self, machine: &Machine, _: OperationKind) -> Recovery {
+        if self.recovers_while_serving {
+            let _ = self.hold.subscribe().wait_for(|held| !held).await;
+        }
         let recovery = self.mood().recoveries.get(&machine.id).cloned();
         recovery.unwrap_or_else(|| Recovery::Failed("cut short".into()))
     }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::ListFilter;
-use bigfleet_provider_kit::{Options, Provider, Recovery, StartError, Store, StoreError, VirtualClock};
+use bigfleet_provider_kit::{
+    OperationKind, Options, Provider, Recovery, StartError, Store, StoreError, VirtualClock,
+};
 use redb::backends::InMemoryBackend;
 use redb::{BackendError, StorageBackend};
 use tonic::Code;
@@ -83,6 +85,61 @@ async fn moves_cut_short_come_back_failed_or_where_the_provider_says() {
         assert!(world.create("m-2", ("s", 1, 2)).await.is_ok());
         world.reach("m-2", MachineState::Idle).await;
     }
+}
+
+#[tokio::test]
+async fn moves_cut_short_may_be_settled_while_the_provider_serves() {
+    let store = Store::memory();
+    let mut cloud = Cloud::of(4);
+    cloud.recovers_while_serving = true;
+    let world = World::with(cloud, store.clone()).await;
+    world.cloud.hold();
+    for id in ["m-0", "m-1", "m-2"] {
+        world.create(id, ("s", 1, 1)).await.unwrap();
+    }
+    let id_of = |world: &World| world.provider.handle().operation_id("m-0", OperationKind::Create);
+    let before = id_of(&world).expect("an operation");
+    let cloud = crash(world).await;
+    cloud.mood().recoveries.insert("m-0".into(), Recovery::Ended("host".into()));
+    cloud.mood().recoveries.insert("m-1".into(), Recovery::Undone);
+
+    let world = World::with(cloud, store).await;
+    for id in ["m-0", "m-1", "m-2"] {
+        assert_eq!(world.get(id).await.unwrap().state, MachineState::Creating.to_wire(), "not settled yet");
+    }
+    let again = world.create("m-0", ("s", 1, 2)).await;
+    assert_eq!(operation(&again), before, "the move goes on under its id");
+    // What a provider reports meanwhile wins.
+    world
+        .provider
+        .handle()
+        .update("m-1", |machine| {
+            machine.state = MachineState::Failed.to_wire();
+            machine.last_error = "burnt down".into();
+        })
+        .await
+        .unwrap();
+    world.cloud.release();
+    assert_eq!(world.reach("m-0", MachineState::Idle).await.host.clone().unwrap().r#ref, "host");
+    assert_eq!(world.reach("m-2", MachineState::Failed).await.last_error, "cut short");
+    assert_eq!(world.get("m-1").await.unwrap().last_error, "burnt down");
+}
+
+#[tokio::test]
+async fn what_is_not_settled_in_time_has_failed() {
+    let store = Store::memory();
+    let mut cloud = Cloud::of(1);
+    cloud.recovers_while_serving = true;
+    let world = World::with(cloud, store.clone()).await;
+    world.cloud.hold();
+    world.create("m-0", FREE).await.unwrap();
+    let world = World::with(crash(world).await, store).await;
+    while world.clock.next_wake_unix_nanos().is_none() {
+        tokio::task::yield_now().await;
+    }
+    world.clock.advance(std::time::Duration::from_secs(15 * 60));
+    let error = world.reach("m-0", MachineState::Failed).await.last_error.clone();
+    assert!(error.contains("was not known within 900 s"), "{error}");
 }
 
 #[tokio::test]

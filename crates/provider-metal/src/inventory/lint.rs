@@ -7,7 +7,9 @@ use std::time::Duration;
 use bigfleet_model::text::Quoted;
 
 use super::raw::{At, RawBmc, RawBounds, RawHooks, RawHost, RawInventory, RawWatch};
-use super::{Bmc, Bounds, Finding, HOST_LIMIT, Hooks, Host, HostKey, Inventory, Missing, SshAccess, Watch};
+use super::{
+    Bmc, Bounds, Finding, HOST_LIMIT, Hooks, Host, HostKey, Inventory, Missing, SshAccess, Unknown, Watch,
+};
 
 /// A month, for prices: a twelfth of 365 days.
 const HOURS_PER_MONTH: f64 = 730.0;
@@ -49,9 +51,6 @@ impl Findings {
 fn line<T>(at: &At<T>) -> u64 {
     at.referenced.line()
 }
-
-/// Hosts that do not say their resources: name and line.
-type Unknown = Vec<(String, u64)>;
 
 pub(super) fn check(raw: RawInventory, missing: Missing) -> Result<(Inventory, Unknown), Vec<Finding>> {
     let mut found = Findings::default();
@@ -126,24 +125,16 @@ fn host(
     let before = found.0.len();
     let called =
         own.name.as_ref().map_or_else(|| "without a name".to_owned(), |at| Quoted(&at.value).to_string());
-    let name = match &own.name {
-        Some(at) => found.take(at, |text| bad_name("name", text)),
-        None => {
-            found.add(place, "host without a name: write `name:`, it becomes the machine id");
-            None
+    let name = own.name.as_ref().and_then(|at| found.take(at, |text| bad_name("name", text)));
+    if own.name.is_none() {
+        found.add(place, "host without a name: write `name:`, it becomes the machine id");
+    }
+    let mut text = |field: &str, at: Option<&At<String>>, needed: bool| {
+        if at.is_none() && needed {
+            let reason = format!("host {called} has no {field}: write `{field}:`, here or under `defaults:`");
+            found.add(place, reason);
         }
-    };
-    let mut text = |field: &str, at: Option<&At<String>>, needed: bool| match at {
-        Some(at) => found.take(at, |text| bad_text(field, text)).unwrap_or_default(),
-        None => {
-            if needed {
-                found.add(
-                    place,
-                    format!("host {called} has no {field}: write `{field}:`, here or under `defaults:`"),
-                );
-            }
-            String::new()
-        }
+        at.and_then(|at| found.take(at, |text| bad_text(field, text))).unwrap_or_default()
     };
     let address = text("address", own.address.as_ref().or(defaults.address.as_ref()), true);
     let user = text("user", own.user.as_ref().or(defaults.user.as_ref()), false);

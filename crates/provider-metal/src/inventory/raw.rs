@@ -87,6 +87,7 @@ pub(super) struct RawBounds {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "these are the names people write, with their unit")]
 pub(super) struct RawWatch {
     pub(super) ssh_secs: Option<At<u64>>,
     pub(super) boot_id_secs: Option<At<u64>>,

@@ -109,16 +109,21 @@ impl SecretRef {
                 std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?
             }
             (_, Some(name), _) => std::env::var(name).map_err(|_| SecretError::Env(name.clone()))?,
-            (_, _, Some(words)) => tokio::select! {
-                said = spoken(words) => said?,
-                () = clock.sleep(COMMAND_LIMIT) => {
-                    let reason = format!("it took longer than {} s", COMMAND_LIMIT.as_secs());
-                    return Err(SecretError::Command { program: words[0].clone(), reason });
-                }
-            },
+            (_, _, Some(words)) => spoken_in_time(words, clock).await?,
             _ => return Err(SecretError::NotOne),
         };
         Ok(Secret(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+}
+
+/// What a command prints, if it does not take too long.
+async fn spoken_in_time(words: &[String], clock: &dyn Clock) -> Result<String, SecretError> {
+    tokio::select! {
+        said = spoken(words) => said,
+        () = clock.sleep(COMMAND_LIMIT) => {
+            let reason = format!("it took longer than {} s", COMMAND_LIMIT.as_secs());
+            Err(SecretError::Command { program: words[0].clone(), reason })
+        }
     }
 }
 

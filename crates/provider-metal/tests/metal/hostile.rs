@@ -1,6 +1,6 @@
 //! Hosts that mean harm: each costs its own move, with an error that says what it did, and nobody else anything.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
@@ -19,14 +19,14 @@ fn forced(lab: &Lab, number: usize, command: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_host_harms_itself_alone() {
     let mut lab = Lab::new(7).await;
-    lab.head = lab.head.replace("configure_secs: 20, drain_secs: 20", "configure_secs: 8, drain_secs: 5");
+    lab.head = lab.head.replace("configure_secs: 60, drain_secs: 60", "configure_secs: 30, drain_secs: 10");
     for (number, command) in [(0, "yes"), (1, "sleep 1000"), (2, "echo bigfleet-agent 1; yes boot")] {
         forced(&lab, number, command);
         lab.stop(number);
         lab.start(number, "").await;
     }
-    // h3 shows another key than at first; h4 has a banner without end.
-    std::fs::write(lab.path("banner"), "all your base\n".repeat(500_000)).expect("written");
+    // h3 shows another key than at first; h4 has a banner of 168 KB.
+    std::fs::write(lab.path("banner"), "all your base\n".repeat(12_000)).expect("written");
     lab.stop(4);
     lab.start(4, &format!("Banner {}", lab.path("banner").display())).await;
     // h5's work folder is a link to somewhere else.
@@ -42,7 +42,6 @@ async fn a_hostile_host_harms_itself_alone() {
             std::thread::spawn(move || {
                 let mut stream = stream;
                 while stream.write_all(&[b'x'; 4096]).is_ok() {}
-                let _ = stream.read(&mut [0; 16]);
             });
         }
     });
@@ -64,7 +63,7 @@ async fn a_hostile_host_harms_itself_alone() {
     provider.is_in("h4", MachineState::Configured).await;
     for (id, expected) in [
         ("h0", "printed more than 131072 bytes; the command was cut off"),
-        ("h1", "Configure took longer than 8 s"),
+        ("h1", "Configure took longer than 30 s"),
         ("h2", "printed more than 131072 bytes"),
         ("h3", "shows another host key than the one it is known by, so nothing was sent"),
         ("h5", "h5.work is a symbolic link"),

@@ -144,7 +144,7 @@ impl Lab {
   resources: {{cpu: 4, memory: 8Gi}}
   allocatable: {{cpu: 3, memory: 7Gi}}
 watch: {{ssh_secs: 1, boot_id_secs: 2, redfish_secs: 5}}
-bounds: {{create_secs: 20, configure_secs: 20, drain_secs: 20, delete_secs: 30, leave_grace_secs: 1}}
+bounds: {{create_secs: 60, configure_secs: 60, drain_secs: 60, delete_secs: 60, leave_grace_secs: 1}}
 hooks:
   join: |
     echo join $BIGFLEET_MACHINE $BIGFLEET_CLUSTER $BIGFLEET_OPERATION >>{at}/hooks.log

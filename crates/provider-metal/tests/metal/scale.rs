@@ -35,7 +35,7 @@ async fn a_thousand_hosts_under_watch_and_a_hundred_joins() {
     let start = lab.head.find("watch:").expect("a line");
     let end = lab.head.find("bounds:").expect("a line");
     lab.head.replace_range(start..end, "");
-    lab.head = lab.head.replace("configure_secs: 20", "configure_secs: 600");
+    lab.head = lab.head.replace("configure_secs: 60", "configure_secs: 600");
     Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f"])
         .arg(lab.path("host.key"))

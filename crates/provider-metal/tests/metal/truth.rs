@@ -44,7 +44,7 @@ async fn reboots_new_installations_and_other_keys_are_told_apart() {
     std::fs::write(&facts, memory.to_string()).expect("written");
     // h0 is Ready again after its reboot, h1 is not.
     std::fs::remove_file(lab.path("h1.joined")).expect("removed");
-    lab.head = lab.head.replace("configure_secs: 20", "configure_secs: 4");
+    lab.head = lab.head.replace("configure_secs: 60", "configure_secs: 8");
     lab.inventory();
     let provider = Provider::start(&inventory, &state).await;
     let failed = provider.is_in("h1", MachineState::Failed).await.last_error;
