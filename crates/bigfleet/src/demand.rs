@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use bigfleet_model::text::shown;
 use bigfleet_net::{Clock, SystemClock};
 use bigfleet_proto::transport;
 use bigfleet_provider_sim::admin::v1::sim_demand_client::SimDemandClient;
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Ok(work) => {
                 let mut out = stdout();
                 for work in &work {
-                    writeln!(out, "{}", show::sentence(work))?;
+                    writeln!(out, "{}", shown(&show::sentence(work)))?;
                 }
                 out.flush()?;
                 Ok(ExitCode::SUCCESS)

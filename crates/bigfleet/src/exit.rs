@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use bigfleet_model::text::shown_lines;
+
 use crate::reach::Trouble;
 
 /// The answer to a question is "yes, there is something": exit code 1.
@@ -30,7 +32,7 @@ impl Failure {
             Self::Server(trouble) => (trouble.to_string(), trouble.exit_code()),
         };
         // Nothing is left to be done if even this cannot be written.
-        let _ = writeln!(io::stderr(), "bigfleet: {message}");
+        let _ = writeln!(io::stderr(), "bigfleet: {}", shown_lines(&message));
         ExitCode::from(code)
     }
 }

@@ -7,8 +7,10 @@ mod table;
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
+use bigfleet_model::text::{is_hidden, shown, shown_lines};
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::ser::Formatter;
 
 pub(crate) use data::Shown;
 pub(crate) use story::Story;
@@ -114,7 +116,8 @@ pub(crate) fn write_data(
     match format {
         AnswerFormat::Yaml => write_yaml(out, data),
         _ if terminal.interactive => {
-            serde_json::to_writer_pretty(&mut *out, data)?;
+            let pretty = serde_json::ser::PrettyFormatter::new();
+            data.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Harmless(pretty)))?;
             out.write_all(b"\n")
         }
         _ => write_json_line(out, data),
@@ -123,17 +126,83 @@ pub(crate) fn write_data(
 
 /// JSON in one line.
 pub(crate) fn write_json_line(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, data)?;
+    let compact = serde_json::ser::CompactFormatter;
+    data.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Harmless(compact)))?;
     out.write_all(b"\n")
 }
 
 /// A YAML document.
 pub(crate) fn write_yaml(out: &mut impl Write, data: &impl Serialize) -> io::Result<()> {
-    serde_saphyr::to_io_writer(out, data).map_err(io::Error::other)
+    let mut text = String::new();
+    serde_saphyr::to_fmt_writer(&mut text, data).map_err(io::Error::other)?;
+    out.write_all(shown_lines(&text).as_bytes())
+}
+
+/// Text from outside as an owned text for people.
+pub(crate) fn safe(text: impl Into<String>) -> String {
+    match text.into() {
+        text if text.contains(is_hidden) => shown(&text).into_owned(),
+        text => text,
+    }
+}
+
+/// The same for a text that may have several lines.
+pub(crate) fn safe_lines(text: impl Into<String>) -> String {
+    match text.into() {
+        text if text.contains(is_hidden) => shown_lines(&text).into_owned(),
+        text => text,
+    }
+}
+
+/// JSON whose texts do nothing to a terminal. It says the same: what JSON alone would leave as it is, beyond ASCII, is
+/// written as an escape.
+struct Harmless<F>(F);
+
+impl<F: Formatter> Formatter for Harmless<F> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(is_hidden) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            let letter = rest[at..].chars().next().unwrap_or_default();
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + letter.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
+    }
 }
 
 /// A message beside the answer: standard error.
 pub(crate) fn note(text: &str) {
     // Nothing is left to be done if even this cannot be written.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", shown_lines(text));
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use bigfleet_model::text::shown_lines;
 use bigfleet_net::Clock;
 use bigfleet_view::v1::{GetRailsRequest, PauseAnswer, PauseRequest, ResumeAnswer, ResumeRequest};
 
@@ -157,7 +158,7 @@ fn print<M: prost::Message>(
     let terminal = Terminal::of_stdout();
     let mut out = stdout();
     match output.format(&terminal) {
-        AnswerFormat::Text => writeln!(out, "{}", text(answer))?,
+        AnswerFormat::Text => writeln!(out, "{}", shown_lines(&text(answer)))?,
         format => write_data(&mut out, &Shown::new(name, answer), format, &terminal)?,
     }
     out.flush()?;

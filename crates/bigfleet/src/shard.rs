@@ -78,6 +78,12 @@ pub(crate) struct Args {
     /// Take calls in plaintext from other machines, unguarded
     #[arg(long, help_heading = "TLS", conflicts_with = "tls_cert")]
     insecure: bool,
+    /// Show metrics and health in plaintext to other machines
+    #[arg(long, help_heading = "TLS")]
+    insecure_metrics: bool,
+    /// Begin without the memory if --data has an epoch and no state file
+    #[arg(long, requires = "data")]
+    accept_lost_memory: bool,
     #[command(flatten)]
     knobs: Knobs,
     /// How messages are written to standard error

@@ -1,10 +1,15 @@
 //! The small HTTP port: metrics, and two questions an orchestrator asks.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
+
+use crate::clock::SystemClock;
+use crate::patient::Patient;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -31,11 +36,12 @@ where
         .route("/metrics", get(scrape))
 }
 
-/// Serves until `stop`.
+/// Serves until `stop`, few callers at once, and none that does not go on with what it began.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
+    let listener = Patient::new(listener, Arc::new(SystemClock::start()));
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }

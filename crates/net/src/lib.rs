@@ -14,6 +14,7 @@ mod clock;
 mod dial;
 pub mod http;
 mod identity;
+mod patient;
 mod reflection;
 mod tls;
 

@@ -92,6 +92,9 @@ pub struct Args {
     /// Whom to trust: with it, callers need a certificate too (PEM)
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
+    /// Take calls, and show metrics, in plaintext to other machines, unguarded
+    #[arg(long)]
+    pub insecure: bool,
     /// Print every model, setting, fault and instance type with its default, and end
     #[arg(long, visible_alias = "show-models")]
     pub print_defaults: bool,
@@ -200,11 +203,6 @@ async fn serve(args: &Args) -> Result<(), RunError> {
         None => None,
     };
     say(&setup::banner(args, &plan.config));
-    if args.tls_cert.is_none() && !server.grpc_addr().ip().is_loopback() {
-        say(
-            "warning: calls come in as plaintext from other machines; --tls-cert, --tls-key and --tls-ca prevent that",
-        );
-    }
     say(&format!("listening on {}", server.grpc_addr()));
     if let Some(http) = server.http_addr() {
         say(&format!("metrics on http://{http}/metrics"));

@@ -10,10 +10,11 @@
 //! the records.
 
 pub mod codec;
+mod private;
 mod recorded;
 pub mod replay;
 pub mod store;
 pub mod tape;
 
 pub use recorded::{Decided, NeedName, Recorded};
-pub use store::{CommitError, OpenError, Opened, Start, Store};
+pub use store::{CommitError, FolderWatch, LostMemory, OpenError, Opened, Start, Store};

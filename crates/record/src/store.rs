@@ -16,6 +16,7 @@
 //! would reclaim and release by what was true once. No memory is safe: nothing is reclaimed before a cluster has
 //! reported again, nothing is released before it has idled anew.
 
+mod claim;
 mod disk;
 mod epoch;
 mod error;
@@ -27,9 +28,12 @@ use std::sync::Arc;
 
 use bigfleet_shard::{Fact, Memory};
 
+pub use claim::FolderWatch;
 pub use error::{CommitError, OpenError};
 
 use crate::codec::encode_fact;
+use crate::private;
+use claim::Claim;
 use disk::Disk;
 use epoch::Known;
 use witness::Witness;
@@ -47,8 +51,10 @@ pub(crate) type OpenDatabase =
 pub struct Store {
     disk: Disk,
     witness: Witness,
+    watch: FolderWatch,
     /// Dropped last: the folder is free from then on.
     _lock: File,
+    _claim: Claim,
 }
 
 /// A folder as it was found.
@@ -62,6 +68,18 @@ pub struct Opened {
     pub epoch: i64,
     /// How the life before ended.
     pub start: Start,
+    /// What was wrong with the epoch file, if it had to be written anew from the memory.
+    pub repaired_epoch: Option<String>,
+}
+
+/// What to do about a folder that has an epoch and no memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LostMemory {
+    /// Do not begin a life: somebody should look for the file, or say that it is gone.
+    #[default]
+    Refuse,
+    /// Begin without it.
+    Accept,
 }
 
 /// How a life begins.
@@ -78,12 +96,25 @@ pub enum Start {
 }
 
 impl Store {
-    /// Takes a folder, made if it is not there, and begins a new life in it. `now_unix_nanos` is used only if no
-    /// epoch is known.
+    /// Takes a folder, made if it is not there, and begins a new life in it, whether its memory is there or not.
+    /// `now_unix_nanos` is used only if no epoch is known.
     pub fn open(folder: impl AsRef<Path>, now_unix_nanos: i64) -> Result<Opened, OpenError> {
+        Self::open_with(folder, now_unix_nanos, LostMemory::Accept)
+    }
+
+    /// The same, for somebody who may want to know of a lost memory first. A folder that is refused is left as it was.
+    pub fn open_with(
+        folder: impl AsRef<Path>,
+        now_unix_nanos: i64,
+        lost: LostMemory,
+    ) -> Result<Opened, OpenError> {
         let held = Held::take(folder.as_ref())?;
         let path = held.folder.join(STATE_FILE);
         let existed = path.exists();
+        let is_lost = !existed && matches!(epoch::read(&held.folder)?, Known::At(_));
+        if is_lost && lost == LostMemory::Refuse {
+            return Err(OpenError::MemoryLost(path));
+        }
         if !existed {
             disk::create_file(&path, held.witness.commits())?;
         }
@@ -115,6 +146,11 @@ impl Store {
         Ok(())
     }
 
+    /// Tells whether the folder is still the one that was taken.
+    pub fn watch(&self) -> FolderWatch {
+        self.watch.clone()
+    }
+
     /// Ends this life in order, and tells if that failed. Dropping the store does the same in silence; nothing is lost
     /// either way.
     pub fn close(self) -> Result<(), CommitError> {
@@ -128,31 +164,39 @@ impl Store {
 struct Held {
     folder: PathBuf,
     witness: Witness,
+    watch: FolderWatch,
     lock: File,
+    claim: Claim,
 }
 
 impl Held {
     /// Makes the folder and locks it.
     fn take(folder: &Path) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
+        private::folder(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
+        let claim = Claim::take(folder)?;
         let path = folder.join(LOCK_FILE);
-        let lock = File::options().create(true).truncate(false).write(true).open(&path);
+        let lock = private::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| OpenError::io("make", &path, &error))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(folder.into())),
             Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, &error)),
         }
-        Ok(Self { folder: folder.into(), witness: Witness::open(folder)?, lock })
+        let watch = FolderWatch::of(&path, &lock).map_err(|error| OpenError::io("look at", &path, &error))?;
+        Ok(Self { folder: folder.into(), witness: Witness::open(folder)?, watch, lock, claim })
     }
 
     /// Reads the memory and puts the epoch of a new life on disk, in both places.
     fn begin(self, now_unix_nanos: i64, existed: bool, open: OpenDatabase) -> Result<Opened, OpenError> {
-        let Self { folder, mut witness, lock } = self;
+        let Self { folder, mut witness, watch, lock, claim } = self;
         let known = epoch::read(&folder)?;
         let (mut disk, loaded) = Disk::open(folder.join(STATE_FILE), open, existed, witness.commits())?;
         let damaged =
             |reason: String| OpenError::EpochDamaged { path: folder.join(epoch::EPOCH_FILE), reason };
+        let repaired_epoch = match &known {
+            Known::Damaged(reason) => Some(reason.clone()),
+            Known::Nothing | Known::At(_) => None,
+        };
         let last = match (loaded.epoch, known) {
             (None, Known::Damaged(reason)) => return Err(damaged(reason)),
             (ours, Known::At(theirs)) => Some(ours.map_or(theirs, |ours| ours.max(theirs))),
@@ -171,7 +215,8 @@ impl Held {
             (true, Some(_)) if loaded.after_crash => Start::AfterCrash,
             (true, Some(_)) => Start::Continued,
         };
-        Ok(Opened { store: Store { disk, witness, _lock: lock }, memory: loaded.memory, epoch, start })
+        let store = Store { disk, witness, watch, _lock: lock, _claim: claim };
+        Ok(Opened { store, memory: loaded.memory, epoch, start, repaired_epoch })
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock, dial, http, incoming, reflection, until};
 use bigfleet_proto::transport;
-use bigfleet_record::Store;
 use bigfleet_record::tape::Writer;
+use bigfleet_record::{FolderWatch, LostMemory, Start, Store};
 use bigfleet_shard::{Config, Memory, Shard};
 use bigfleet_view::{About, View};
 use tokio::net::TcpListener;
@@ -78,9 +78,10 @@ struct Kept {
     writer: Option<Writer>,
     memory: Memory,
     epoch: i64,
+    watch: Option<FolderWatch>,
 }
 
-fn open(keep: &Keep, now: i64) -> Result<Kept, StartError> {
+fn open(keep: &Keep, lost: LostMemory, now: i64) -> Result<Kept, StartError> {
     match keep {
         Keep::Nothing => Ok(Kept {
             keeper: Box::new(NothingKept),
@@ -88,16 +89,30 @@ fn open(keep: &Keep, now: i64) -> Result<Kept, StartError> {
             memory: Memory::default(),
             // Lives are longer than a second, so this is above every epoch before.
             epoch: (now / 1_000_000_000).max(1),
+            watch: None,
         }),
         Keep::Folder { path, record } => {
-            let opened = Store::open(path, now)?;
+            let opened = Store::open_with(path, now, lost)?;
             tracing::info!(folder = %path.display(), epoch = opened.epoch, start = ?opened.start, "the store is open");
+            if let Some(reason) = &opened.repaired_epoch {
+                tracing::warn!(
+                    reason,
+                    epoch = opened.epoch,
+                    "the epoch file was damaged and is written anew"
+                );
+            }
+            if opened.start == Start::MemoryLost {
+                tracing::warn!(
+                    "there was no state file: pauses, demand and what was under way are forgotten"
+                );
+            }
+            let watch = Some(opened.store.watch());
             let (writer, damages) = Writer::open(path.join(RECORD), *record)?;
             for damage in damages {
                 tracing::warn!(%damage, "a part of the decision record is lost");
             }
             let (keeper, memory, epoch) = (Box::new(opened.store), opened.memory, opened.epoch);
-            Ok(Kept { keeper, writer: Some(writer), memory, epoch })
+            Ok(Kept { keeper, writer: Some(writer), memory, epoch, watch })
         }
     }
 }
@@ -133,9 +148,9 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         (address_of(&grpc, settings.grpc), http.as_ref().and_then(|l| l.local_addr().ok()));
 
     let now = clock.now_unix_nanos();
-    let keep = settings.keep.clone();
-    let kept = tokio::task::spawn_blocking(move || open(&keep, now)).await;
-    let Kept { keeper, writer, memory, epoch } =
+    let (keep, lost) = (settings.keep.clone(), settings.lost_memory);
+    let kept = tokio::task::spawn_blocking(move || open(&keep, lost, now)).await;
+    let Kept { keeper, writer, memory, epoch, watch: folder } =
         kept.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
     config.epoch = epoch;
 
@@ -257,6 +272,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         core_thread,
         committer,
         recorder,
+        folder,
         calls,
         http,
         reporting,

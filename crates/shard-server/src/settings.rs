@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bigfleet_net::{DialError, TlsError, TlsFiles};
-use bigfleet_record::OpenError;
 use bigfleet_record::tape::{Limits, TapeError};
+use bigfleet_record::{LostMemory, OpenError};
 use bigfleet_shard::{Config, ProviderConfig};
 use thiserror::Error;
 
@@ -62,6 +62,8 @@ pub struct Settings {
     pub providers: Vec<ProviderAddress>,
     /// Where it remembers.
     pub keep: Keep,
+    /// What to do if the memory that should be there is not.
+    pub lost_memory: LostMemory,
     /// Where operators and people call; port 0 takes any free one.
     pub grpc: SocketAddr,
     /// Where metrics and health are read, if anywhere.
@@ -104,6 +106,7 @@ impl Settings {
             shard,
             providers,
             keep: Keep::Nothing,
+            lost_memory: LostMemory::Refuse,
             grpc: anywhere,
             http: Some(anywhere),
             tls: None,
@@ -165,6 +168,12 @@ pub enum RunError {
     /// The disk failed.
     #[error("{0}")]
     Keep(#[from] crate::commit::KeepError),
+    /// Its folder is no longer there.
+    #[error(
+        "{0}; the shard stops, because what it remembers is no longer where the next life would look for it. Put the \
+         folder back and start it again"
+    )]
+    FolderLost(String),
     /// A part of it died.
     #[error("{part} has ended: {why}; the shard stops, so that whoever watches it starts a new one")]
     Died {

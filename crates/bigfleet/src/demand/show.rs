@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
+use bigfleet_model::text::shown;
 use bigfleet_provider_sim::admin::v1::Work;
 use serde::Serialize;
 
@@ -74,7 +75,8 @@ pub(super) fn list(work: &[Work], output: Option<ListFormat>) -> Result<ExitCode
         ListFormat::Json => work.iter().try_for_each(|work| write_json_line(&mut out, &Row::from(work)))?,
         ListFormat::Yaml => work.iter().try_for_each(|work| write_yaml(&mut out, &Row::from(work)))?,
         ListFormat::Name => {
-            work.iter().try_for_each(|work| writeln!(out, "{}/{}", work.cluster, work.name))?;
+            work.iter()
+                .try_for_each(|work| writeln!(out, "{}/{}", shown(&work.cluster), shown(&work.name)))?;
         }
     }
     out.flush()?;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use bigfleet_model::text::shown;
 use bigfleet_view::v1::AsOf;
 
 use super::column::Column;
@@ -40,7 +41,7 @@ impl<'a, L: Listing> Printer<'a, L> {
                 out.write_all(b"---\n")?;
                 write_yaml(out, &Shown::new(L::MESSAGE, item).simulated(as_of.simulated))
             }
-            ListFormat::Name => writeln!(out, "{}", L::name(item)),
+            ListFormat::Name => writeln!(out, "{}", shown(&L::name(item))),
             ListFormat::Table | ListFormat::Wide => {
                 let now = seen_at(as_of);
                 let row: Vec<Cell> = self.columns.iter().map(|column| column.cell(item, now)).collect();

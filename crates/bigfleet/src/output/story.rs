@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::style::{Paint, Tone};
+use super::{safe, safe_lines};
 
 /// Columns before the text of a paragraph.
 const INDENT: usize = 15;
@@ -40,7 +41,7 @@ enum Part {
 impl Story {
     /// A sentence over the whole width.
     pub(crate) fn heading(&mut self, text: impl Into<String>, tone: Tone) -> &mut Self {
-        self.parts.push(Part::Heading(text.into(), tone));
+        self.parts.push(Part::Heading(safe_lines(text), tone));
         self
     }
 
@@ -56,7 +57,7 @@ impl Story {
         text: impl Into<String>,
         tone: Tone,
     ) -> &mut Self {
-        let text = text.into();
+        let text = safe_lines(text);
         if !text.is_empty() {
             self.parts.push(Part::Said { label, text, tone });
         }
@@ -66,7 +67,7 @@ impl Story {
     /// Lines that are columns already.
     pub(crate) fn lines(&mut self, label: &'static str, lines: Vec<String>) -> &mut Self {
         if !lines.is_empty() {
-            self.parts.push(Part::Verbatim { label, lines });
+            self.parts.push(Part::Verbatim { label, lines: lines.into_iter().map(safe).collect() });
         }
         self
     }
@@ -78,6 +79,8 @@ impl Story {
         rows: &[Vec<String>],
         right: &[usize],
     ) -> &mut Self {
+        let escape = |row: &Vec<String>| row.iter().map(|text| safe(text.as_str())).collect::<Vec<_>>();
+        let rows: Vec<Vec<String>> = rows.iter().map(escape).collect();
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width =
             |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.width()).max();

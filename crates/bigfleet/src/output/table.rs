@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::safe;
 use super::style::{Paint, Tone};
 
 /// Between two columns.
@@ -32,13 +33,13 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: text.into(), tone }
+        Self { text: safe(text), tone }
     }
 }
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: text.into(), tone: Tone::Plain }
+        Self { text: safe(text), tone: Tone::Plain }
     }
 }
 

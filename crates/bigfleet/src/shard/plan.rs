@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail, ensure};
 use bigfleet_net::{Clock as _, SystemClock, TlsFiles};
+use bigfleet_record::LostMemory;
 use bigfleet_shard::Config;
 use bigfleet_shard_server::{Keep, ProviderAddress, Reporting, Settings};
 
@@ -39,6 +40,12 @@ pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
             format!("--metrics {address:?} is neither an address such as 127.0.0.1:8780 nor none")
         })?),
     };
+    ensure!(
+        args.insecure || args.insecure_metrics || http.is_none_or(|address| address.ip().is_loopback()),
+        "--metrics {} shows names and figures of the fleet in plaintext to other machines; put it behind something that \
+         guards it, or say --insecure-metrics",
+        args.metrics
+    );
     let mut config = Config::new(args.shard_id.as_str(), 0, Vec::new());
     config.seed = args.knobs.seed.unwrap_or_else(|| SystemClock::start().now_unix_nanos().unsigned_abs());
     config.domains =
@@ -60,6 +67,7 @@ pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
     });
     Ok(Settings {
         keep,
+        lost_memory: if args.accept_lost_memory { LostMemory::Accept } else { LostMemory::Refuse },
         grpc: args.listen,
         http,
         tls,
@@ -128,6 +136,7 @@ mod tests {
         }
         for (more, part) in [
             ("--listen 0.0.0.0:7780", "or say --insecure"),
+            ("--metrics 0.0.0.0:8780", "or say --insecure-metrics"),
             ("--tls-cert c", "--tls-key"),
             ("--reclaim-fraction 2", "between 0 and 1"),
             ("--tick 0s", "longer than nothing"),
@@ -143,5 +152,6 @@ mod tests {
             assert!(error.contains(part), "{more}: {error}");
         }
         assert!(planned(&format!("{PLAIN} --listen 0.0.0.0:7780 --insecure")).is_ok());
+        assert!(planned(&format!("{PLAIN} --metrics 0.0.0.0:8780 --insecure-metrics")).is_ok());
     }
 }

@@ -10,6 +10,7 @@ mod panes;
 mod rows;
 mod text;
 
+use bigfleet_model::text::is_hidden;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -21,6 +22,14 @@ use palette::Palette;
 
 /// Draws everything.
 pub(crate) fn draw(frame: &mut Frame, model: &Model) {
+    paint(frame, model);
+    // Whatever way a text took here: a terminal gets nothing that it would obey instead of show.
+    for cell in frame.buffer_mut().content.iter_mut().filter(|cell| cell.symbol().contains(is_hidden)) {
+        cell.set_symbol("\u{fffd}");
+    }
+}
+
+fn paint(frame: &mut Frame, model: &Model) {
     let area = frame.area();
     let palette = Palette { coloured: model.look.coloured };
     let page = page(model);

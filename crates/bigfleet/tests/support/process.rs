@@ -17,7 +17,12 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `bigfleet` with these arguments.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bigfleet"))
+        Self::start_program(name, env!("CARGO_BIN_EXE_bigfleet"), arguments)
+    }
+
+    /// Starts another program.
+    pub(crate) fn start_program(name: &str, program: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -50,6 +55,12 @@ impl Process {
         let asked = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
         assert!(asked.success());
         self.child.wait().expect("it ends").code()
+    }
+
+    /// Its exit code, if it has ended: none if a signal ended it.
+    #[allow(dead_code, reason = "only tests of how it ends by itself ask")]
+    pub(crate) fn has_ended(&mut self) -> Option<Option<i32>> {
+        self.child.try_wait().expect("it can be asked").map(|status| status.code())
     }
 
     #[allow(dead_code, reason = "the load benchmark reads its memory; the end-to-end test does not")]

@@ -41,6 +41,17 @@ pub enum UsageError {
         "--admin: {0} can be reached from other machines; the admin API breaks things on purpose, use 127.0.0.1"
     )]
     PublicAdmin(SocketAddr),
+    /// Plaintext for everybody was not asked for.
+    #[error(
+        "{flag}: {address} can be reached from other machines in plaintext; give --tls-cert, --tls-key and --tls-ca for \
+         calls, use 127.0.0.1, or say --insecure"
+    )]
+    Public {
+        /// Which flag.
+        flag: &'static str,
+        /// Which address.
+        address: SocketAddr,
+    },
     /// A file cannot be read or written.
     #[error("{flag}: {}: {source}", .path.display())]
     File {
@@ -89,6 +100,14 @@ pub(super) fn plan(args: &Args) -> Result<Plan, UsageError> {
     }
     let (cert, key, ca) = (args.tls_cert.clone(), args.tls_key.clone(), args.tls_ca.clone());
     let tls = TlsFiles::from_flags(cert, key, ca)?;
+    let guarded = |address: &SocketAddr| args.insecure || is_private(address);
+    let public = |flag, address| Err(UsageError::Public { flag, address });
+    if tls.is_none() && !guarded(&grpc) {
+        return public("--addr", grpc);
+    }
+    if let Some(address) = http.filter(|address| !guarded(address)) {
+        return public("--http", address);
+    }
     let mut config = config(args)?;
     let store = match &args.state {
         None => Store::memory(),

@@ -102,6 +102,8 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
         (2, vec!["--scenario", &scenario], "SC005 at lasts"),
         (2, vec!["--scenario", &scenario], "SC006 at faults[0]"),
         (2, vec!["--admin", "0.0.0.0:0"], "127.0.0.1"),
+        (2, vec!["--addr", "0.0.0.0:0"], "or say --insecure"),
+        (2, vec!["--http", "0.0.0.0:0"], "or say --insecure"),
         (2, vec!["--zones", "a,,b"], "a zone has no name"),
         (2, vec!["--tls-cert", "/x"], "--tls-key"),
         (2, vec!["--replay"], "--scenario"),

@@ -303,6 +303,8 @@ pub(super) fn create_file(path: &Path, commits: u64) -> Result<(), OpenError> {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
+        // The database takes an empty file for a new one, and keeps who may read it.
+        drop(crate::private::options().create_new(true).write(true).open(&unfinished)?);
         let database = Database::create(&unfinished)?;
         initialise(&database, commits)?;
         drop(database);

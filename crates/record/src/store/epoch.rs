@@ -1,6 +1,5 @@
 //! The epoch in a file of its own: small enough to be replaced whole.
 
-use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -63,7 +62,7 @@ fn parse(bytes: &[u8]) -> Result<Known, u64> {
 pub(super) fn write(folder: &Path, epoch: i64) -> Result<(), OpenError> {
     let (temporary, path) = (folder.join(TEMPORARY), folder.join(EPOCH_FILE));
     let replace = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
+        let mut file = crate::private::options().create(true).truncate(true).write(true).open(&temporary)?;
         file.write_all(text(epoch).as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&temporary, &path)?;

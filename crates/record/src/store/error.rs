@@ -14,10 +14,19 @@ pub enum OpenError {
         .0.display()
     )]
     InUse(PathBuf),
+    /// There was a memory and it is gone.
+    #[error(
+        "state file {path} is missing, but the epoch beside it says that a shard lived here. Put the file back if it was \
+         moved. If it is gone for good, start once with --accept-lost-memory: that forgets pauses, accepted demand, what \
+         was under way and how long needs have waited; nothing is reclaimed before a cluster has reported again. Pauses \
+         have to be given again: start with --dry-run if one of them matters",
+        path = .0.display()
+    )]
+    MemoryLost(PathBuf),
     /// The memory is damaged.
     #[error(
         "state file {path} is damaged: {reason}. It was not used. The way out: move it away (mv {path} {path}.damaged) \
-         and start `bigfleet shard --data {folder}` again. That forgets how long needs have waited, what was under way, \
+         and start `bigfleet shard --data {folder} --accept-lost-memory` once. That forgets how long needs have waited, what was under way, \
          accepted demand and pauses. It is safe: nothing is reclaimed before a cluster has reported again, nothing is \
          released before it has idled anew, and the epoch goes on from the file beside it. Pauses have to be given \
          again: start with --dry-run if one of them matters",

@@ -87,7 +87,7 @@ impl Writer {
     /// Takes a folder, made if it is not there. A torn tail is cut off; what was lost is told.
     pub fn open(folder: impl AsRef<Path>, limits: Limits) -> Result<(Self, Vec<Damage>), TapeError> {
         let folder = folder.as_ref().to_path_buf();
-        std::fs::create_dir_all(&folder).map_err(TapeError::io("make", &folder))?;
+        crate::private::folder(&folder).map_err(TapeError::io("make", &folder))?;
         let lock = take(&folder)?;
         let numbers = list(&folder)?;
         let mut damages = Vec::new();
@@ -166,7 +166,8 @@ impl Writer {
     fn begin(&mut self, record: &CycleRecord) -> Result<(), TapeError> {
         let path = path_of(&self.folder, self.next_number);
         let failed = TapeError::io("write", &path);
-        let mut file = File::options().create_new(true).append(true).open(&path).map_err(&failed)?;
+        let mut file =
+            crate::private::options().create_new(true).append(true).open(&path).map_err(&failed)?;
         file.write_all(OPENING).map_err(&failed)?;
         sync_folder(&self.folder)?;
         let (number, bytes) = (self.next_number, OPENING.len() as u64);
@@ -231,7 +232,7 @@ impl Writer {
 
 fn take(folder: &Path) -> Result<File, TapeError> {
     let path = folder.join(LOCK_FILE);
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = crate::private::options().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(TapeError::io("make", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

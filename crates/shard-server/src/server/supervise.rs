@@ -1,5 +1,7 @@
 //! Watches over the parts of a server, and ends it in order.
 
+use bigfleet_record::FolderWatch;
+
 use super::{
     Arc, AtomicBool, Clock, Core, Duration, HealthReporter, JoinHandle, KeepError, Ordering, RunError,
     Sessions, oneshot, set_serving, watch,
@@ -7,6 +9,9 @@ use super::{
 
 /// How long operators may take to be told that the shard stops.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How often the data folder is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Why a thread ended whose last word was a panic.
 const SEE_LOG: &str = "it panicked; the log has the message and the place";
@@ -23,6 +28,7 @@ pub(super) struct Parts {
     pub(super) core_thread: oneshot::Receiver<()>,
     pub(super) committer: oneshot::Receiver<Result<(), KeepError>>,
     pub(super) recorder: Option<oneshot::Receiver<Result<(), String>>>,
+    pub(super) folder: Option<FolderWatch>,
     pub(super) calls: JoinHandle<Result<(), tonic::transport::Error>>,
     pub(super) http: Option<JoinHandle<std::io::Result<()>>>,
     pub(super) reporting: Option<JoinHandle<()>>,
@@ -35,6 +41,7 @@ enum First {
     Core,
     Committer(Result<(), KeepError>),
     Recorder(String),
+    Folder(String),
     Calls(String),
     Http(String),
 }
@@ -59,6 +66,7 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
             None => std::future::pending().await,
         }
     };
+    let folder = folder_lost(parts.folder.clone(), parts.callers.clone());
     let first = tokio::select! {
         biased;
         // Also when whoever holds the server lets go of it.
@@ -68,6 +76,7 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         }
         _ = &mut parts.core_thread => First::Core,
         first = recorder => first,
+        why = folder => First::Folder(why),
         ended = &mut parts.calls => First::Calls(format!("{ended:?}")),
         ended = http => First::Http(ended),
     };
@@ -79,6 +88,7 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         First::Committer(Err(error)) => Some(Err(RunError::Keep(error))),
         // A committer that has nothing left to do was left by the core thread.
         First::Committer(Ok(())) | First::Core => Some(died("the core thread", SEE_LOG.into())),
+        First::Folder(why) => Some(Err(RunError::FolderLost(why))),
         First::Recorder(why) => Some(died("the recorder thread", why)),
         First::Calls(why) => Some(died("the gRPC server", why)),
         First::Http(why) => Some(died("the HTTP server", why)),
@@ -93,6 +103,19 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         () = clock.sleep(grace) => Err(RunError::SlowStop(grace)),
     };
     outcome.unwrap_or(committed)
+}
+
+/// Ends when the folder is no longer the one that was taken. The store would go on writing into files that nobody will
+/// find, and a new shard on the same path would know nothing of this one.
+async fn folder_lost(folder: Option<FolderWatch>, clock: Arc<dyn Clock>) -> String {
+    let Some(folder) = folder else { return std::future::pending().await };
+    loop {
+        clock.sleep(LOOK).await;
+        let folder = folder.clone();
+        if let Ok(Some(why)) = tokio::task::spawn_blocking(move || folder.lost()).await {
+            return why;
+        }
+    }
 }
 
 /// Ends what is left: sessions first, then calls, then the threads, each after those that feed it.
@@ -199,6 +222,7 @@ mod tests {
             core_thread,
             committer,
             recorder: Some(recorder),
+            folder: None,
             calls: tokio::spawn(async {
                 std::future::pending::<()>().await;
                 Ok(())

@@ -1,5 +1,6 @@
 //! Rows under columns: how wide each is, which are left out, and how texts are cut.
 
+use bigfleet_model::text::shown;
 use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -11,9 +12,9 @@ use super::palette::{Palette, SELECTED};
 /// Columns between two columns.
 const GAP: usize = 2;
 
-/// A text cut to a width, with `…` in place of what is missing. Control characters are left out.
+/// A text cut to a width, with `…` in place of what is missing. What cannot be seen is escaped.
 pub(super) fn fit(text: &str, width: usize) -> String {
-    let clean: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    let clean = shown(text).into_owned();
     if clean.width() <= width {
         return clean;
     }
@@ -129,7 +130,7 @@ mod tests {
             ("日本語".into(), "日本…".into(), "日…".into())
         );
         assert_eq!((fit("x", 0), fit("xy", 1)), (String::new(), "…".into()));
-        assert_eq!(fit("a\u{1b}[31mb\n", 20), "a[31mb");
+        assert_eq!(fit("a\u{1b}[31mb\n", 20), r"a\u{1b}[31mb\n");
         assert_eq!((pad("7", 3, true), pad("7", 3, false)), ("  7".into(), "7  ".into()));
     }
 

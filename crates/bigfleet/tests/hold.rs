@@ -1,0 +1,218 @@
+//! Real shards that are treated badly: a disk that fails, a folder that goes away, a memory that is lost, names that try
+//! to command the terminal of whoever looks.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "processes run in real time, and so does whoever waits for them"
+)]
+
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "support/operator.rs"]
+mod operator;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "support/process.rs"]
+mod process;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use bigfleet_proto::v1alpha1::{CapacityNeed, NodeSelectorRequirement};
+use operator::Operator;
+use process::{Process, free_port};
+
+/// How often something is looked for before a test gives up, a tenth of a second apart. Not a bar: an end to waiting.
+const TRIES: u32 = 600;
+const REPORT: Duration = Duration::from_millis(250);
+
+struct Shard {
+    process: Process,
+    port: u16,
+}
+
+/// The flags of a shard without a cloud: nobody is at its provider's address.
+fn flags(data: &Path, port: u16) -> Vec<String> {
+    let data = data.to_str().expect("a plain path");
+    let flags = ["shard", "--shard-id", "s1", "--data", data, "--provider", "none=http://127.0.0.1:1"];
+    let more = ["--metrics", "none", "--listen"];
+    let flags = flags.into_iter().chain(more).map(String::from);
+    flags.chain([format!("127.0.0.1:{port}")]).collect()
+}
+
+impl Shard {
+    fn start(data: &Path) -> Self {
+        let port = free_port();
+        let flags = flags(data, port);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        Self { process: Process::start("shard", &flags), port }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// Runs a shard that is expected not to come up.
+fn refused(data: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bigfleet")).args(flags(data, free_port())).output().expect("it runs")
+}
+
+async fn until(what: &str, mut is: impl FnMut() -> bool) {
+    for _ in 0..TRIES {
+        if is() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what}: did not happen");
+}
+
+fn rows() -> Vec<CapacityNeed> {
+    let amounts: BTreeMap<String, String> = [("cpu".to_owned(), "1".to_owned())].into();
+    vec![CapacityNeed { aggregate_resources: amounts.clone(), min_unit: amounts, ..CapacityNeed::default() }]
+}
+
+/// An operator that has been heard.
+async fn heard(shard: &Shard, cluster: &str, rows: Vec<CapacityNeed>) -> Operator {
+    let operator = Operator::start(&shard.url(), cluster, REPORT, rows);
+    until("a roll-up to be acknowledged", || operator.heard().acks.iter().any(|ack| ack == "rollup")).await;
+    operator
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fails_ends_the_process_with_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("shard");
+    let port = free_port();
+    // A limit of file sizes is a disk that takes no more; the signal that comes with it is ignored from the start.
+    let flags = flags(&data, port);
+    let mut run = vec!["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_bigfleet")];
+    run.extend(flags.iter().map(String::as_str));
+    let shard = Shard { process: Process::start_program("shard", "bash", &run), port };
+    let operator = heard(&shard, "shop", vec![]).await;
+    let (pid, limit) = (shard.process.id().to_string(), "--fsize=0:0");
+    let limited = Command::new("prlimit").args(["--pid", &pid, limit]).status().expect("prlimit(1) is there");
+    assert!(limited.success());
+    operator.report(rows());
+    let mut shard = shard;
+    until("the process to end", || shard.process.has_ended().is_some()).await;
+    assert_eq!(shard.process.has_ended(), Some(Some(1)), "{}", shard.process.last_words());
+    let words = shard.process.last_words();
+    assert!(words.contains("the shard stops, because what it cannot remember it must not do"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_goes_away_ends_the_process_and_its_path_stays_claimed_until_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("shard");
+    let mut shard = Shard::start(&data);
+    let _operator = heard(&shard, "shop", rows()).await;
+    for file in ["state.redb", "epoch", "lock", "commits"] {
+        let mode = data.join(file).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    for dir in [data.clone(), data.join("record")] {
+        assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", dir.display());
+    }
+    assert!(!shard.process.last_words().contains('\u{1b}'), "no colours into a pipe");
+    std::fs::remove_dir_all(&data).unwrap();
+    let second = refused(&data);
+    if shard.process.has_ended().is_none() {
+        assert_eq!(second.status.code(), Some(4), "the first still runs");
+        let words = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert!(words.contains("in use by another process"), "{words}");
+    }
+    until("the process to end", || shard.process.has_ended().is_some()).await;
+    let words = shard.process.last_words();
+    assert!(
+        words.contains("was deleted or moved away") || words.contains("was replaced by another"),
+        "{words}"
+    );
+    assert_eq!(shard.process.has_ended(), Some(Some(1)), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_memory_is_not_begun_without_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("shard");
+    let shard = Shard::start(&data);
+    drop(heard(&shard, "shop", rows()).await);
+    assert_eq!(shard.process.stop(), Some(0));
+    std::fs::rename(data.join("state.redb"), data.join("elsewhere")).unwrap();
+    let output = refused(&data);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{words}");
+    assert!(words.contains("--accept-lost-memory"), "{words}");
+    assert!(!data.join("state.redb").exists(), "a folder that is refused is left as it was");
+
+    let port = free_port();
+    let mut flags = flags(&data, port);
+    flags.push("--accept-lost-memory".into());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let shard = Shard { process: Process::start("shard", &flags), port };
+    drop(heard(&shard, "shop", rows()).await);
+    assert_eq!(shard.process.stop(), Some(0));
+}
+
+/// What a command shows on a real terminal, without colours of ours.
+fn on_a_terminal(arguments: &[&str]) -> String {
+    let binary = env!("CARGO_BIN_EXE_bigfleet");
+    let words = [&[binary], arguments].concat();
+    let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "200")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script(1) is there");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_from_outside_do_nothing_to_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = Shard::start(&folder.path().join("shard"));
+    let cluster = "evil\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\nfake";
+    let mut row = rows().remove(0);
+    row.requirements.push(NodeSelectorRequirement {
+        key: "pool\u{1b}[31m".into(),
+        operator: 1,
+        values: vec!["blue\u{202e}\u{1b}[2J".into()],
+    });
+    row.group = "gang\u{1b}[0m\0x".into();
+    let _operator = heard(&shard, cluster, vec![row]).await;
+    let url = shard.url();
+    let pause =
+        ["pause", "--server", &url, "--for", "1h", "--reason", "x\u{1b}[2J\u{202e}", "--cluster", cluster];
+    let paused = Command::new(env!("CARGO_BIN_EXE_bigfleet")).args(pause).output().unwrap();
+    assert!(paused.status.success(), "{}", String::from_utf8_lossy(&paused.stderr));
+    let server = ["--server", url.as_str()];
+    for command in [
+        &["get", "clusters"][..],
+        &["get", "clusters", "-o", "wide"],
+        &["get", "clusters", "-o", "name"],
+        &["get", "clusters", "-o", "json"],
+        &["get", "clusters", "-o", "yaml"],
+        &["get", "needs"],
+        &["get", "needs", "-o", "name"],
+        &["get", "needs", "-o", "json"],
+        &["get", "sessions"],
+        &["get", "sessions", "-o", "yaml"],
+        &["get", "rails"],
+        &["get", "rails", "-o", "json"],
+        &["explain", "cluster", cluster],
+        &["explain", "cluster", "evil\u{1b}[2J\u{202e}nobody"],
+    ] {
+        let shown = on_a_terminal(&[command, &server].concat());
+        let hidden =
+            |letter: &char| (letter.is_control() && !"\r\n".contains(*letter)) || *letter == '\u{202e}';
+        let found: Vec<char> = shown.chars().filter(hidden).collect();
+        assert!(found.is_empty(), "{command:?} shows {found:?}:\n{}", shown.escape_debug());
+        assert!(!shown.trim().is_empty(), "{command:?} shows nothing");
+    }
+    assert!(!shard.process.last_words().contains('\u{1b}'), "nor to who reads the log");
+}
