@@ -22,9 +22,9 @@ use crate::quantity::Quantity;
     status = "AvailableCapacityStatus",
     derive = "PartialEq",
     doc = "One kind of machine that the fleet could still give to this cluster.",
-    printcolumn(name = "Availability", type_ = "string", json_path = ".spec.availability"),
-    printcolumn(name = "Available", type_ = "integer", json_path = ".spec.availableCount"),
-    printcolumn(name = "Cost", type_ = "string", json_path = ".spec.cost")
+    printcolumn = r#"{"name": "Availability", "type": "string", "jsonPath": ".spec.availability"}"#,
+    printcolumn = r#"{"name": "Available", "type": "integer", "jsonPath": ".spec.availableCount"}"#,
+    printcolumn = r#"{"name": "Cost", "type": "string", "jsonPath": ".spec.cost"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AvailableCapacitySpec {

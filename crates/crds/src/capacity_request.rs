@@ -25,9 +25,9 @@ use crate::quantity::Quantity;
     status = "CapacityRequestStatus",
     derive = "PartialEq",
     doc = "What one pod asks for. The operator adds up the requests of a cluster and asks the fleet for their sum.",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Priority", type_ = "integer", json_path = ".spec.priority"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
+    printcolumn = r#"{"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     selectable = ".status.phase"
 )]
 #[serde(rename_all = "camelCase")]

@@ -23,9 +23,9 @@ use crate::quantity::Quantity;
     status = "UpcomingNodeStatus",
     derive = "PartialEq",
     doc = "A machine of the fleet that is on its way into this cluster, or out of it.",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Node", type_ = "string", json_path = ".status.nodeRef.name"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
+    printcolumn = r#"{"name": "Node", "type": "string", "jsonPath": ".status.nodeRef.name"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct UpcomingNodeSpec {

@@ -209,7 +209,7 @@ async fn bad_objects_are_refused(plane: &ControlPlane, namespace: String) {
         }
         match post(path, &object).await {
             Err(kube::Error::Api(status)) => {
-                assert_eq!(status.code, 422, "{pointer} = {value}: {}", status.message)
+                assert_eq!(status.code, 422, "{pointer} = {value}: {}", status.message);
             }
             other => panic!("{pointer} = {value} is accepted: {other:?}"),
         }

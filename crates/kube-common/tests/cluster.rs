@@ -69,7 +69,7 @@ async fn one_of_two_replicas_leads_and_the_other_takes_over(plane: &ControlPlane
 
 async fn a_lease_that_was_given_back_is_taken_at_once(plane: &ControlPlane, namespace: String) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let long = Timing { lease: Duration::from_secs(3600), ..QUICK };
+    let long = Timing { lease: Duration::from_hours(1), ..QUICK };
     let with = |identity: &str| ElectionSettings { timing: long, ..settings(&namespace, identity) };
     let mut first = Election::new(plane.client().await, with("first"), clock.clone());
     let mut second = Election::new(plane.client().await, with("second"), clock.clone());
@@ -98,7 +98,7 @@ impl Clock for Skewed {
 
 async fn a_wrong_clock_takes_no_lease(plane: &ControlPlane, namespace: String) {
     let right: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let year = Duration::from_secs(365 * 86_400).as_nanos() as i64;
+    let year = Duration::from_hours(365 * 24).as_nanos() as i64;
     let fast: Arc<dyn Clock> = Arc::new(Skewed(SystemClock::start(), year));
     let slow: Arc<dyn Clock> = Arc::new(Skewed(SystemClock::start(), -year));
     let mut leader = Election::new(plane.client().await, settings(&namespace, "slow"), slow);

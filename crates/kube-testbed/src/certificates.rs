@@ -51,7 +51,7 @@ impl Authority {
             SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             SanType::DnsName("localhost".try_into().expect("a name")),
         ];
-        let server = authority.issue(server);
+        let server = authority.issue(&server);
         fs::write(authority.file("server.crt"), server.certificate)?;
         fs::write(authority.file("server.key"), server.key)?;
 
@@ -78,10 +78,10 @@ impl Authority {
         if let Some(group) = &identity.group {
             params.distinguished_name.push(DnType::OrganizationName, group.as_str());
         }
-        self.issue(params)
+        self.issue(&params)
     }
 
-    fn issue(&self, params: CertificateParams) -> Pair {
+    fn issue(&self, params: &CertificateParams) -> Pair {
         let key = KeyPair::generate().expect("a key can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("the authority can sign");
         Pair { certificate: certificate.pem(), key: key.serialize_pem() }

@@ -23,7 +23,7 @@ use crate::process::Program;
 /// How often a question is asked again that was answered with "not yet".
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long the whole may take to be ready, on a machine that does many other things.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 /// How often another set of ports is tried when somebody else was quicker.
 const TRIES: usize = 3;
 
@@ -266,19 +266,14 @@ impl ControlPlane {
                 Ok(_) => return Ok(()),
                 Err(error) => error.to_string(),
             };
-            self.still_running(&self.etcd)?;
-            self.still_running(&self.api_server)?;
+            still_running(&self.etcd)?;
+            still_running(&self.api_server)?;
             if self.plan.clock.now_unix_nanos() > deadline {
                 let api_server = self.api_server.lock().expect("no holder panics");
                 return Err(not_ready(&api_server, reason));
             }
             self.plan.clock.sleep(ASK_AGAIN).await;
         }
-    }
-
-    fn still_running(&self, program: &Mutex<Program>) -> Result<(), StartError> {
-        let mut program = program.lock().expect("no holder panics");
-        if program.is_running() { Ok(()) } else { Err(not_ready(&program, "it has ended".into())) }
     }
 
     /// Waits until a pod would be accepted: a new namespace refuses them until its service account has been made.
@@ -459,6 +454,11 @@ fn base64(text: &str) -> String {
 
 fn http_get(path: &str) -> http::Request<Vec<u8>> {
     http::Request::get(path).body(Vec::new()).expect("a request")
+}
+
+fn still_running(program: &Mutex<Program>) -> Result<(), StartError> {
+    let mut program = program.lock().expect("no holder panics");
+    if program.is_running() { Ok(()) } else { Err(not_ready(&program, "it has ended".into())) }
 }
 
 fn not_ready(program: &Program, reason: String) -> StartError {

@@ -15,10 +15,13 @@ use futures::stream::{self, StreamExt as _};
 
 use crate::plane::{ControlPlane, Parts};
 
+/// What a test does.
+type Run = dyn for<'a> Fn(&'a ControlPlane, String) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// A named test. It is given the control plane and a namespace that is its own.
 pub struct Scenario {
     name: &'static str,
-    run: Box<dyn for<'a> Fn(&'a ControlPlane, String) -> Pin<Box<dyn Future<Output = ()> + 'a>>>,
+    run: Box<Run>,
 }
 
 impl Scenario {

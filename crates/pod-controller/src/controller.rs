@@ -27,7 +27,7 @@ use crate::write::{Done, Outcome, carry_out};
 /// How many calls are under way at once.
 const AT_ONCE: usize = 32;
 /// How long a pod waits whose call failed.
-const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), limit: Duration::from_secs(60) };
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), limit: Duration::from_mins(1) };
 /// How often failures are said in the log, however many there are.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 

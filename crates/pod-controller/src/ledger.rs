@@ -115,7 +115,9 @@ impl Ledger {
     pub(crate) fn pods_end(&mut self) {
         let listed = self.listed_pods.take().unwrap_or_default();
         let gone: Vec<Uid> = self.pods.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-        gone.iter().for_each(|uid| self.pod_gone(uid));
+        for uid in &gone {
+            self.pod_gone(uid);
+        }
     }
 
     /// A pod as it is now.
@@ -219,7 +221,9 @@ impl Ledger {
     pub(crate) fn classes_end(&mut self) {
         let listed = self.listed_classes.take().unwrap_or_default();
         let gone: Vec<String> = self.classes.keys().filter(|name| !listed.contains(*name)).cloned().collect();
-        gone.iter().for_each(|name| self.class(name, None));
+        for name in &gone {
+            self.class(name, None);
+        }
     }
 
     /// What a priority class says now.
@@ -329,7 +333,9 @@ fn count(tally: &mut Tally, entry: &PodEntry, by: i64) {
             add(&mut tally.asking);
             let fields: BTreeSet<_> =
                 wanted.losses.iter().map(|loss| (loss.field, loss.effect.name())).collect();
-            fields.into_iter().for_each(|key| add(tally.losses.entry(key).or_default()));
+            for key in fields {
+                add(tally.losses.entry(key).or_default());
+            }
             for bad in &wanted.penalties.bad {
                 add(tally.bad_penalties.entry(bad.annotation).or_default());
             }

@@ -50,7 +50,9 @@ fn written(ledger: &mut Ledger, step: &Step) {
         }
         Step::Delete { namespace, name, .. } => {
             let owners: Vec<Uid> = ledger.requests.keys().map(|(pod, _)| pod.clone()).collect();
-            owners.iter().for_each(|pod| ledger.forget_request(pod, &(namespace.clone(), name.clone())));
+            for pod in &owners {
+                ledger.forget_request(pod, &(namespace.clone(), name.clone()));
+            }
         }
     }
 }
