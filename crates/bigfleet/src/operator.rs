@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// The shard to dial
     #[arg(long, value_name = "URL", env = "BIGFLEET_SHARD")]
     shard: String,
-    /// What new machines are given to join with: text with {{ .ClusterID }}, {{ .JoinToken }} and
+    /// What new machines are given to join with: text with {{ .`ClusterID` }}, {{ .`JoinToken` }} and
     /// {{ range .Requirements }}
     #[arg(long, value_name = "FILE")]
     bootstrap_template_file: PathBuf,
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Ask also for pods that run on nodes which are not the fleet's
     #[arg(long)]
     ignore_existing_nodes: bool,
-    /// Certificate of the cluster, bigfleet://cluster/NAME (PEM)
+    /// Certificate of the cluster, <bigfleet://cluster/NAME> (PEM)
     #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_key", "tls_ca"])]
     tls_cert: Option<PathBuf>,
     /// Its key (PEM)

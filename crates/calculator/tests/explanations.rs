@@ -218,7 +218,7 @@ fn the_runner_up_is_the_best_of_those_left() {
             let acted_on = acted_on.expect("an action is for a machine of the fleet");
             let fits = |machine: &&Machine| {
                 // A gang takes in one domain.
-                let same = need.profile.same().map(|same| same.key());
+                let same = need.profile.same().map(bigfleet_model::requirement::Requirement::key);
                 need.fits_on(machine.provides())
                     && need.profile.matches(machine.facts())
                     && same.is_none_or(|key| machine.facts().value(key) == acted_on.facts().value(key))

@@ -83,9 +83,9 @@ impl Since {
 impl RowStatus {
     /// A number that changes when what it says does.
     pub(crate) fn digest(&self) -> u64 {
-        let mut hasher = FixedState::with_seed(0x0073_7461_7475_7331).build_hasher();
-        self.hash(&mut hasher);
-        hasher.finish()
+        
+        
+        FixedState::with_seed(0x0073_7461_7475_7331).hash_one(self)
     }
 
     /// The status to apply. Only fields of ours: conditions of others stay.

@@ -86,8 +86,8 @@ fn main() {
         let rows = demand.rollup(|_| None);
         building.push(now() - taken);
         if let (Some(begun), Some(taken), Some(built)) = (cpu_begun, cpu_taken, worked()) {
-            cpu_taking += taken - begun;
-            cpu_building += built - taken;
+            cpu_taking += taken.checked_sub(begun).unwrap();
+            cpu_building += built.checked_sub(taken).unwrap();
         }
         taking.push(taken - begun);
         assert_eq!((rows.len(), demand.len()), (PROFILES, REQUESTS));

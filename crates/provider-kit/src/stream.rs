@@ -103,7 +103,7 @@ mod tests {
             for chunk in &chunks {
                 let (_, but_last) =
                     chunk.machines.split_last().map_or((None, &[][..]), |(l, r)| (Some(l), r));
-                let bytes: usize = but_last.iter().map(|record| record.len()).sum();
+                let bytes: usize = but_last.iter().map(prost::bytes::Bytes::len).sum();
                 assert!(bytes < CHUNK_BYTES, "{bytes} bytes before the last record of a chunk");
             }
         }

@@ -175,7 +175,7 @@ async fn shard(arguments: &[String]) {
         "  first listing, machines met: {:.2?} of time, {:.2?} of processors; peak memory: shard {} MiB (from {before}), \
          provider {} MiB (from {served})",
         begun.elapsed(),
-        cpu() - used,
+        cpu().checked_sub(used).unwrap(),
         peak_mib(me),
         peak_mib(pid),
     );
@@ -206,7 +206,7 @@ async fn shard(arguments: &[String]) {
     println!(
         "  unchanged listing: {:.0} ms of time in the call, {:.0} ms of the shard's processors; peak memory {} MiB",
         (done - at) * 1e3 / rounds,
-        (cpu() - used).as_secs_f64() * 1e3 / rounds,
+        cpu().checked_sub(used).unwrap().as_secs_f64() * 1e3 / rounds,
         peak_mib(me),
     );
     let otherwise = sum(&scrape(&running).await, "bigfleet_shard_records_read_otherwise_total");

@@ -78,7 +78,7 @@ fn cpu() -> Duration {
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let start = cpu();
     let done = work();
-    (cpu() - start, done)
+    (cpu().checked_sub(start).unwrap(), done)
 }
 
 impl Bench {

@@ -45,7 +45,7 @@ impl Names {
                     new.resources.insert(name.clone());
                 }
             }
-            let keys = need.profile.requirements().iter().map(|requirement| requirement.key());
+            let keys = need.profile.requirements().iter().map(bigfleet_model::requirement::Requirement::key);
             for key in keys.chain(need.profile.spread().iter().map(|spread| &*spread.key)) {
                 if !self.keys.contains(key) && !new.keys.contains(key) {
                     new.keys.insert(key.into());

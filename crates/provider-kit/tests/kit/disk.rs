@@ -137,7 +137,7 @@ async fn what_is_not_settled_in_time_has_failed() {
     while world.clock.next_wake_unix_nanos().is_none() {
         tokio::task::yield_now().await;
     }
-    world.clock.advance(std::time::Duration::from_secs(15 * 60));
+    world.clock.advance(std::time::Duration::from_mins(15));
     let error = world.reach("m-0", MachineState::Failed).await.last_error.clone();
     assert!(error.contains("was not known within 900 s"), "{error}");
 }

@@ -62,7 +62,7 @@ fn a_good_file_becomes_hosts_with_the_defaults_filled_in() {
     assert_eq!(inventory.hooks.ready, "test -e /run/ready");
     assert_eq!(inventory.hooks.reset, Hooks::default().reset);
     assert_eq!((inventory.bounds.parallel, inventory.bounds.parallel_per_rack), (10, 64));
-    assert_eq!(inventory.bounds.configure, Duration::from_secs(60));
+    assert_eq!(inventory.bounds.configure, Duration::from_mins(1));
     assert_eq!(inventory.watch, Watch { ssh: Duration::from_secs(5), ..Watch::default() });
 }
 

@@ -44,8 +44,8 @@ pub(super) fn is_of_the_connection(status: &Status) -> bool {
 
 /// Whether a call failed because its answer is larger than one of the two sides takes.
 ///
-/// Our own side and servers like ours say OUT_OF_RANGE, which List has no other use for. Most others say
-/// RESOURCE_EXHAUSTED, which also means "too many calls", so that their words must be looked at: those of gRPC for Go,
+/// Our own side and servers like ours say `OUT_OF_RANGE`, which List has no other use for. Most others say
+/// `RESOURCE_EXHAUSTED`, which also means "too many calls", so that their words must be looked at: those of gRPC for Go,
 /// C++ and whatever is built on it, Java, and .NET.
 pub(super) fn is_too_large(status: &Status) -> bool {
     const WORDS: [&str; 3] =
