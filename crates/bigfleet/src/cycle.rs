@@ -50,8 +50,9 @@ struct Printed<'a> {
     timings: Option<Timings>,
 }
 
-/// What took how long.
+/// What took how long, in nanoseconds. The names of the fields are those of the file.
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "units last, and the names are an interface")]
 struct Timings {
     /// The whole of the quickest cycle.
     cycle_ns: u64,

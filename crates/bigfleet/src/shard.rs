@@ -32,6 +32,7 @@ const LAST_TRACES: Duration = Duration::from_secs(1);
 
 /// Run a shard: it takes roll-ups from operators and drives machines through providers.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "Examples:
   bigfleet shard --data /var/lib/bigfleet --provider metal=http://127.0.0.1:9000
   bigfleet shard --data d --provider a=https://a:9000 --provider b=https://b:9000 \\

@@ -101,18 +101,18 @@ impl Metrics {
 
     pub(crate) fn demand(&self, good: usize, bad: usize, aside: usize, rows: usize) {
         for (what, count) in [("asked", good), ("refused", bad), ("served_elsewhere", aside)] {
-            self.0.requests.get_or_create(&[("state", what)]).set(count as i64);
+            self.0.requests.get_or_create(&[("state", what)]).set(count.cast_signed() as i64);
         }
-        self.0.rows.set(rows as i64);
+        self.0.rows.set(rows.cast_signed() as i64);
     }
 
     pub(crate) fn nodes(&self, ours: usize, others: usize) {
-        self.0.nodes.get_or_create(&[("owner", "fleet")]).set(ours as i64);
-        self.0.nodes.get_or_create(&[("owner", "other")]).set(others as i64);
+        self.0.nodes.get_or_create(&[("owner", "fleet")]).set(ours.cast_signed() as i64);
+        self.0.nodes.get_or_create(&[("owner", "other")]).set(others.cast_signed() as i64);
     }
 
     pub(crate) fn stuck(&self, pods: usize) {
-        self.0.stuck_pods.set(pods as i64);
+        self.0.stuck_pods.set(pods.cast_signed() as i64);
     }
 
     pub(crate) fn rollup_built(&self, nanos: i64) {
@@ -155,7 +155,7 @@ impl Metrics {
     }
 
     pub(crate) fn drains(&self, count: usize) {
-        self.0.drains.set(count as i64);
+        self.0.drains.set(count.cast_signed() as i64);
     }
 
     pub(crate) fn write(&self, kind: &'static str, outcome: &'static str) {

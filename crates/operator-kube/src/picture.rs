@@ -81,7 +81,9 @@ impl Picture {
     /// Forgets pods that a new list does not hold.
     pub(crate) fn retain_pods(&mut self, stays: &BTreeSet<String>) {
         let gone: Vec<Box<str>> = self.pods.keys().filter(|uid| !stays.contains(&***uid)).cloned().collect();
-        gone.iter().for_each(|uid| self.remove_pod(uid));
+        for uid in &gone {
+            self.remove_pod(uid);
+        }
     }
 
     /// A pod by its uid.

@@ -3,7 +3,7 @@
 //! Requests of one row share their fate, so a status is made once per row and written to those that do not show it yet.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, Hash, Hasher as _};
+use std::hash::{BuildHasher as _, Hash};
 
 use bigfleet_crds::{Condition, ConditionStatus, condition_type};
 use bigfleet_kube_common::time;
@@ -83,8 +83,6 @@ impl Since {
 impl RowStatus {
     /// A number that changes when what it says does.
     pub(crate) fn digest(&self) -> u64 {
-        
-        
         FixedState::with_seed(0x0073_7461_7475_7331).hash_one(self)
     }
 

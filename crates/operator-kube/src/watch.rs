@@ -20,11 +20,14 @@ use crate::seen::Listed;
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 
+/// Reads an object: its key, and what it says if that can be used.
+type Read<K, T> = fn(&K) -> Option<(String, Option<T>)>;
+
 /// Watches one kind until nobody listens.
 pub(crate) async fn watch<K, T>(
     what: &'static str,
     api: Api<K>,
-    read: fn(&K) -> Option<(String, Option<T>)>,
+    read: Read<K, T>,
     wrap: fn(Listed<T>) -> News,
     news: mpsc::Sender<News>,
     metrics: Metrics,

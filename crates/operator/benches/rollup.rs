@@ -29,7 +29,7 @@ fn asked(number: usize, shape: usize) -> Asked {
             ("cpu".into(), format!("{}m", 100 + 50 * (shape % SHAPES))),
             ("memory".into(), format!("{}Mi", 128 + 64 * (shape % SHAPES))),
         ],
-        priority: (profile % 5) as i32 * 1_000,
+        priority: i32::try_from(profile % 5).expect("below five") * 1_000,
         interruption_penalty: Some("2".into()),
         ..Asked::default()
     }

@@ -29,6 +29,7 @@ pub use setup::UsageError;
 /// Everything it says is made up, from one seed. With --use-fake-backend it is the standard provider test
 /// binary: --seed-count machines, moves of 40 to 100 ms, and no surprises.
 #[derive(Clone, Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Args {
     /// Where to answer calls; without a host, on loopback
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9000")]

@@ -148,7 +148,7 @@ fn main() {
     let mut bench = Bench { shard, machines, now: NOW_UNIX_NANOS };
     let straight: Vec<u32> = (0..count).collect();
     // A step that meets every machine once, far apart.
-    let stride = (1..).map(|n| 7_919 + n * 2).find(|n| gcd(*n, count) == 1).unwrap_or(1);
+    let stride = (1..1_000).map(|n| 7_919 + n * 2).find(|n| gcd(*n, count) == 1).unwrap_or(1);
     let mixed: Vec<u32> =
         (0..count).map(|n| (u64::from(n) * u64::from(stride) % u64::from(count)) as u32).collect();
     let rotated: Vec<u32> = (0..count).map(|n| (n + count / 3) % count).collect();

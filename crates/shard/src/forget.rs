@@ -4,6 +4,8 @@
 //! session, no demand, no machine and no pause of its own, and was not heard for a while, is taken out of all of them. If
 //! it comes back it is new.
 
+use std::fmt::Write as _;
+
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
@@ -62,7 +64,7 @@ impl Shard {
         }
         let others = gone.len().saturating_sub(NAMED);
         if others > 0 {
-            text.push_str(&format!(" and {others} more"));
+            let _ = write!(text, " and {others} more");
         }
         let text = format!(
             "{text}: nobody has reported for {} minutes and no machine is held; forgotten until somebody does",

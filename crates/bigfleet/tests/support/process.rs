@@ -57,10 +57,10 @@ impl Process {
         self.child.wait().expect("it ends").code()
     }
 
-    /// Its exit code, if it has ended: none if a signal ended it.
+    /// How it ended, if it has.
     #[allow(dead_code, reason = "only tests of how it ends by itself ask")]
-    pub(crate) fn has_ended(&mut self) -> Option<Option<i32>> {
-        self.child.try_wait().expect("it can be asked").map(|status| status.code())
+    pub(crate) fn has_ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.try_wait().expect("it can be asked")
     }
 
     #[allow(dead_code, reason = "the load benchmark reads its memory; the end-to-end test does not")]

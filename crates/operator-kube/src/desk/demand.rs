@@ -12,7 +12,9 @@ impl Desk {
         if let Some(held) = self.lists.requests.follow(&listed) {
             let gone: Vec<Box<str>> =
                 self.requests.keys().filter(|name| !held.contains(&***name)).cloned().collect();
-            gone.iter().for_each(|name| self.drop_request(name));
+            for name in &gone {
+                self.drop_request(name);
+            }
         }
         match listed {
             Listed::Holds(name, seen) | Listed::Put(name, seen) => self.put_request(&name, seen),
@@ -71,7 +73,9 @@ impl Desk {
         if let Some(held) = self.lists.nodes.follow(&listed) {
             let gone: Vec<String> =
                 self.picture.nodes.keys().filter(|name| !held.contains(*name)).cloned().collect();
-            gone.iter().for_each(|name| self.picture.remove_node(name));
+            for name in &gone {
+                self.picture.remove_node(name);
+            }
         }
         let changed = match listed {
             Listed::Holds(name, seen) | Listed::Put(name, seen) => {

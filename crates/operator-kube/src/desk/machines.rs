@@ -123,7 +123,7 @@ impl Desk {
         if !template.wants_token() {
             let done = render(&template, &cluster, &requirements, "");
             self.metrics.blob(if done.is_ok() { "ok" } else { "failed" });
-            return self.say(answer(request.request_id, done, ttl.as_secs() as i64));
+            return self.say(answer(request.request_id, done, ttl.as_secs().cast_signed()));
         }
         let (client, metrics) = (self.client.clone(), self.metrics.clone());
         let until = now.saturating_add(nanos(ttl));
@@ -133,7 +133,7 @@ impl Desk {
                 Err(why) => Err(format!("no bootstrap token: {why}")),
             };
             metrics.blob(if done.is_ok() { "ok" } else { "failed" });
-            News::Blob(answer(request.request_id, done, ttl.as_secs() as i64))
+            News::Blob(answer(request.request_id, done, ttl.as_secs().cast_signed()))
         });
     }
 }

@@ -246,8 +246,10 @@ impl Emulator {
     /// So many systems; with TLS if there are a certificate and a key.
     pub(crate) async fn start(systems: usize, tls: Option<(&Path, &Path)>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut config =
-            format!("SUSHY_EMULATOR_STATE_DIR = {:?}\nSUSHY_EMULATOR_FAKE_SYSTEMS = [\n", folder.path());
+        let mut config = format!(
+            "SUSHY_EMULATOR_STATE_DIR = '{}'\nSUSHY_EMULATOR_FAKE_SYSTEMS = [\n",
+            folder.path().display()
+        );
         for number in 0..systems {
             let uuid = system_id(number);
             let _ = writeln!(

@@ -11,7 +11,8 @@ const DEFAULT_JOIN: &str = include_str!("../../src/hooks/join.sh");
 fn with_default_join(lab: &mut Lab) {
     let start = lab.head.find("  join: |\n").expect("a hook");
     let end = lab.head.find("  ready:").expect("a hook");
-    let hook: String = DEFAULT_JOIN.lines().map(|line| format!("    {line}\n")).collect();
+    let hook: Vec<String> = DEFAULT_JOIN.lines().map(|line| format!("    {line}\n")).collect();
+    let hook = hook.concat();
     lab.head.replace_range(start..end, &format!("  join: |\n{hook}"));
 }
 

@@ -4,6 +4,8 @@
 //! comparison: whatever follows may only follow from it. Under another edition differences are what one wants to see,
 //! so they are all counted and the first of them listed.
 
+use std::fmt::Write as _;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -90,13 +92,13 @@ fn show(side: Option<&Decided>, with_need: bool) -> String {
     let Some(decided) = side else { return "nothing".into() };
     let mut text = format!("{} {}", decided.kind, Quoted(&decided.machine));
     if let Some(cluster) = &decided.cluster {
-        text += &format!(" of {}", Quoted(cluster));
+        let _ = write!(text, " of {}", Quoted(cluster));
     }
     if let Some(need) = decided.need.as_ref().filter(|_| with_need) {
-        text += &format!(" for {} {}", Quoted(&need.key.fingerprint), Quoted(&need.key.group));
+        let _ = write!(text, " for {} {}", Quoted(&need.key.fingerprint), Quoted(&need.key.group));
     }
     if let Some(grace) = decided.grace_secs.filter(|_| with_need) {
-        text += &format!(" within {grace} s");
+        let _ = write!(text, " within {grace} s");
     }
     text
 }

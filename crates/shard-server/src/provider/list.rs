@@ -283,7 +283,6 @@ impl Provider {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors and texts alike")]
 fn bad(why: impl std::fmt::Display) -> Status {
     Status::data_loss(format!("the answer to List is no list of machines: {why}"))
 }

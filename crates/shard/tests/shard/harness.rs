@@ -21,6 +21,7 @@ pub(crate) const START: i64 = 1_800_000_000 * SECOND;
 
 /// A provider in memory.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Cloud {
     pub(crate) machines: BTreeMap<String, Machine>,
     /// Whether moves end as soon as they begin.
