@@ -209,7 +209,21 @@ impl ControlPlane {
         let namespaces: Api<Namespace> = Api::all(self.client().await);
         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
-        namespaces.create(&PostParams::default(), &namespace).await.expect("a namespace can be made");
+        // A scenario before this one may have restarted the API server, and a busy machine takes a while to answer.
+        let mut made = namespaces.create(&PostParams::default(), &namespace).await;
+        for _ in 0..60 {
+            if !matches!(&made, Err(kube::Error::Service(_) | kube::Error::HyperError(_))) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            made = namespaces.create(&PostParams::default(), &namespace).await;
+        }
+        match made {
+            Ok(_) => {}
+            // Made by a try whose answer was lost.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => panic!("a namespace can be made: {error:?}"),
+        }
         if !self.programs.lock().expect("no holder panics").is_empty() {
             self.takes_pods(&name).await.expect("the namespace takes pods");
         }

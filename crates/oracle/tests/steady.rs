@@ -60,13 +60,13 @@ fn steady_demand_comes_to_rest_without_inversion() {
     let count = seeds.end - seeds.start;
     let most: usize = std::env::var("BIGFLEET_LATE")
         .map_or(MOST_CYCLES_LATE, |text| text.parse().expect("a number of cycles"));
-    let mut lates: Vec<usize> = Vec::new();
+    let mut delays: Vec<usize> = Vec::new();
     let mut failures = Vec::new();
     for seed in seeds {
         let world = Steady::of_seed(seed);
         let course = world.run(decide);
         if let Some(late) = world.late(&course) {
-            lates.push(late);
+            delays.push(late);
             if late > 3 {
                 eprintln!("seed {seed} rests {late} cycles late");
             }
@@ -75,7 +75,7 @@ fn steady_demand_comes_to_rest_without_inversion() {
             failures.push(format!("{breach}\n{}", report(seed, &world, most)));
         }
     }
-    let within = |cycles| 100.0 * lates.iter().filter(|late| **late <= cycles).count() as f64 / count as f64;
+    let within = |cycles| 100.0 * delays.iter().filter(|late| **late <= cycles).count() as f64 / count as f64;
     eprintln!(
         "{count} worlds; at rest after 3 cycles {:.1} %, 10 {:.1} %, 40 {:.1} %",
         within(3),

@@ -39,10 +39,10 @@ async fn a_cluster_hears_about_its_own_needs_and_no_others() {
 #[tokio::test]
 async fn a_new_roll_up_has_a_verdict_of_its_own() {
     let (driver, view) = small();
-    driver.report("shop", vec![need("shop", 1000, 4, vec![])]);
+    driver.report("shop", vec![need("shop", 1000, 24, vec![])]);
     let mut shop = view.watch_verdicts(watch("shop")).await.unwrap().into_inner();
     let told = shop.next().await.unwrap().unwrap();
-    assert_eq!(told.needs[0].aggregate["cpu"], "4", "a verdict says which amounts it is about");
+    assert_eq!(told.needs[0].aggregate["cpu"], "24", "a verdict says which amounts it is about");
 }
 
 #[tokio::test]
