@@ -230,3 +230,57 @@ pub(crate) fn effective(price: f64, probability: f64, penalty_usd: f64, total: f
         hourly(total)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One sentence per rule by which machines are chosen.
+    #[test]
+    fn every_rule_has_its_sentence() {
+        let next = |machine: &str, figure: f64, share: Option<f64>, given_back: bool| RunnerUp {
+            machine: machine.into(),
+            figure,
+            share,
+            given_back,
+            ..RunnerUp::default()
+        };
+        let said = |rule: Rule, figure: f64, share: Option<f64>, runner_up: Option<RunnerUp>| {
+            let chosen = Why { rule: rule.into(), figure, share, resources: 2, runner_up };
+            why(&Decision { why: Some(chosen), ..Decision::default() })
+        };
+        let dear = || Some(next("od-7", 0.38, Some(1.0), false));
+        let spared = || Some(next("od-2", 0.05, Some(0.2), true));
+        let scored = || Some(next("m-2", 12.5, None, false));
+        for (sentence, expected) in [
+            (
+                said(Rule::Bargain, 0.122, Some(0.8), dear()),
+                "adds 40 % for $0.122/h ($0.305/h for all); next best od-7 ($0.76/h for all)",
+            ),
+            (
+                said(Rule::Bargain, 0.122, Some(0.8), spared()),
+                "adds 40 % for $0.122/h ($0.305/h for all); od-2 was picked first and given back: not needed beside it",
+            ),
+            (
+                said(Rule::PaidFor, 4.28, Some(0.1), dear()),
+                "already paid for, $0 more, adds 5.0 %; next best od-7 ($0.76/h for all)",
+            ),
+            (
+                said(Rule::PaidFor, 4.28, Some(2.0), None),
+                "already paid for, $0 more, adds 100 %; no other would do",
+            ),
+            (
+                said(Rule::BestVictim, 13.0, None, scored()),
+                "best victim, scores 13.0; next best m-2 scores 12.5",
+            ),
+            (
+                said(Rule::UnclaimedVictim, 11.0, None, scored()),
+                "no need claims it, scores 11.0; next best m-2 scores 12.5",
+            ),
+            (said(Rule::Unclaimed, 0.1, None, None), "no need of its cluster claims it"),
+            (said(Rule::HoldOver, 0.1, None, None), "its hold is over, saves $0.10/h"),
+        ] {
+            assert_eq!(sentence, expected);
+        }
+    }
+}

@@ -179,7 +179,8 @@ impl<'a> Walk<'a> {
         let supply = sources.index.holdings.supply(cluster);
         let held: Vec<Held> = supply.all().copied().collect();
         let class = held.iter().map(|held| sources.classes.of_kind(held.kind)).collect();
-        let credit = Credit { spans: vec![(0, 0); rows.len()], rows, turns, ..Credit::default() };
+        let (spans, claims) = (vec![(0, 0); rows.len()], Vec::with_capacity(held.len()));
+        let credit = Credit { rows, turns, claims, spans, ..Credit::default() };
         let mut walk = Self {
             sources,
             cluster,
