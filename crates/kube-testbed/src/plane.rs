@@ -22,6 +22,8 @@ use crate::process::Program;
 
 /// How often a question is asked again that was answered with "not yet".
 const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How often a request is sent again that the API server did not take: half a minute, and longer where connecting itself waits.
+const ASKED_AT_MOST: usize = 600;
 /// How long the whole may take to be ready, on a machine that does many other things.
 const READY_WITHIN: Duration = Duration::from_mins(2);
 /// How often another set of ports is tried when somebody else was quicker.
@@ -211,11 +213,11 @@ impl ControlPlane {
         let namespace = Namespace { metadata, ..Namespace::default() };
         // A scenario before this one may have restarted the API server, and a busy machine takes a while to answer.
         let mut made = namespaces.create(&PostParams::default(), &namespace).await;
-        for _ in 0..60 {
+        for _ in 0..ASKED_AT_MOST {
             if !matches!(&made, Err(kube::Error::Service(_) | kube::Error::HyperError(_))) {
                 break;
             }
-            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            self.plan.clock.sleep(ASK_AGAIN).await;
             made = namespaces.create(&PostParams::default(), &namespace).await;
         }
         match made {
