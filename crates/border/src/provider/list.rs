@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_handed_over_in_parts_with_the_end_at_the_end() {
-        let ids: Vec<String> = (0..RECORDS_PER_PART * 2 + 1).map(|id| id.to_string()).collect();
+        let ids: Vec<String> = (0..=RECORDS_PER_PART * 2).map(|id| id.to_string()).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         for (ids, parts) in [(&ids[..], 3), (&ids[..RECORDS_PER_PART], 1), (&ids[..0], 1)] {
             let batch = Batch { listing: list(ids, b"").unwrap(), end: Some(ListEnd::default()) };
