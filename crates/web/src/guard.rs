@@ -1,4 +1,4 @@
-//! Who calls, from where, and what they may do. ADR 0026 says why it is done this way.
+//! Who calls, from where, and what they may do. ADR 0027 says why it is done this way.
 //!
 //! * On loopback without tokens whoever reaches the port may do what the command line may do there. What must be kept
 //!   out is *other pages* in the same browser: a name that resolves to us (checked by `Host`), and requests that other
