@@ -1,6 +1,6 @@
 // Lines over time. uPlot draws them; colours come from the style sheet, so that light and dark agree.
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 
 export interface Line {
@@ -21,14 +21,19 @@ interface Props {
   format: (value: number) => string;
   /** Small ones have no axes. */
   small?: boolean;
+  /** It counts things: no halves on the axis. */
+  whole?: boolean;
   onPick?: (time: number) => void;
   /** A moment to mark. */
   mark?: number | undefined;
 }
 
+/** Steps of an axis that counts things. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
+
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function options(props: Props, width: number): uPlot.Options {
+function options(props: Props, width: number, pointed: (at: number | null) => void): uPlot.Options {
   const text = css('--dim');
   const grid = { stroke: css('--line'), width: 1 };
   const axis = { stroke: text, grid, ticks: grid, font: '11px system-ui, sans-serif' };
@@ -37,7 +42,7 @@ function options(props: Props, width: number): uPlot.Options {
     return {
       label: line.label,
       stroke,
-      width: line.bars ? 0 : 1.5,
+      width: line.bars ? 0 : 1.75,
       ...(line.fill || line.bars ? { fill: `${stroke}${line.bars ? 'cc' : '22'}` } : {}),
       ...(line.bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.8, 12] }) } : {}),
       points: { show: false },
@@ -48,7 +53,7 @@ function options(props: Props, width: number): uPlot.Options {
     width,
     height: props.height,
     cursor: props.small ? { show: false } : { points: { size: 6 }, drag: { x: false, y: false } },
-    legend: { show: !props.small, live: true },
+    legend: { show: false },
     padding: props.small ? [4, 0, 2, 0] : [8, 12, 0, 0],
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: props.small
@@ -63,7 +68,13 @@ function options(props: Props, width: number): uPlot.Options {
                 return `${String(t.getHours()).padStart(2, '0')}:${String(t.getMinutes()).padStart(2, '0')}`;
               }),
           },
-          { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => props.format(tick)) },
+          {
+            ...axis,
+            size: 58,
+            space: 34,
+            ...(props.whole ? { incrs: WHOLE } : {}),
+            values: (_, ticks) => ticks.map((tick) => props.format(tick)),
+          },
         ],
     series: [
       {
@@ -73,6 +84,7 @@ function options(props: Props, width: number): uPlot.Options {
       ...lines,
     ],
     hooks: {
+      setCursor: [(plot) => pointed(plot.cursor.idx ?? null)],
       draw: [
         (plot) => {
           if (props.mark === undefined) return;
@@ -96,12 +108,13 @@ export function Chart(props: Props): JSX.Element {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
+  const [at, point] = useState<number | null>(null);
   const data = (): uPlot.AlignedData => [latest.current.time, ...latest.current.lines.map((line) => line.values)];
   useEffect(() => {
     const home = box.current!;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(latest.current, Math.max(60, home.clientWidth)), data(), home);
+      plot.current = new uPlot(options(latest.current, Math.max(60, home.clientWidth), point), data(), home);
     };
     make();
     const sized = new ResizeObserver(() => {
@@ -135,7 +148,18 @@ export function Chart(props: Props): JSX.Element {
   const now = props.lines.map((line) => `${line.label} ${props.format(line.values.at(-1) ?? 0)}`).join(', ');
   return (
     <figure class={props.small ? 'chart small' : 'chart'} role="img" aria-label={`${props.title}: now ${now}`}>
-      {!props.small && <figcaption>{props.title}</figcaption>}
+      {!props.small && (
+        <figcaption>
+          <span>{props.title}</span>
+          {props.lines.map((line) => (
+            <span class="key">
+              <i class={`c${line.color}`} />
+              {line.label} <b>{props.format(line.values[at ?? line.values.length - 1] ?? 0)}</b>
+            </span>
+          ))}
+          {at !== null && props.time[at] !== undefined && <span class="when">{new Date(props.time[at] * 1000).toTimeString().slice(0, 8)}</span>}
+        </figcaption>
+      )}
       <div ref={box} aria-hidden="true" />
     </figure>
   );

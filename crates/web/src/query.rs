@@ -120,7 +120,7 @@ mod tests {
         assert_eq!((query.text("cluster").as_str(), query.number("limit", 1, 10).unwrap()), ("a b", 5));
         assert!(query.flag("unmet").unwrap() && query.moment().unwrap().is_none());
         assert_eq!(query.list("state"), ["idle", "failed"]);
-        assert!(read("clutser=a").unwrap_err().contains("clutser"));
+        assert!(read("color=a").unwrap_err().contains("color"));
     }
 
     #[test]

@@ -128,7 +128,7 @@ const KIND: Record<string, string> = {
   delete: 'give back',
 };
 
-export function Feed(props: { groups: Group[]; now: string | null; most: number }): JSX.Element {
+export function Feed(props: { groups: Group[]; now: string | null; most: number; plan?: boolean }): JSX.Element {
   if (!props.groups.length) return <Empty>Nothing was decided since this page was opened. Silence means that all is well.</Empty>;
   return (
     <ol class="feed">
@@ -136,13 +136,13 @@ export function Feed(props: { groups: Group[]; now: string | null; most: number 
         const names = namesIn([group.data, ...group.machines.map((machine) => ({ machine }))]);
         return (
           <li key={`${group.shard}/${group.data.cycle}/${group.data.kind}/${group.data.machine}`} class={group.withheld ? 'withheld' : ''}>
-            <time>{clock(group.data.time, props.now)}</time>
+            <time>{props.plan ? 'next' : clock(group.data.time, props.now)}</time>
             <span class={`kind ${group.data.kind}`}>{KIND[group.data.kind ?? ''] ?? group.data.kind}</span>
             <span class="what">
               <span><Linked text={group.said} names={names} /></span>
               <span class="why"><Linked text={group.why} names={names} /></span>
             </span>
-            <a class="ask" href={href(['decision', String(group.data.cycle), group.data.machine])} aria-label={`Why: ${group.said}`}>why</a>
+            {!props.plan && <a class="ask" href={href(['decision', String(group.data.cycle), group.data.machine])} aria-label={`Why: ${group.said}`}>why</a>}
           </li>
         );
       })}
@@ -169,6 +169,7 @@ export function Fleet(): JSX.Element {
   const bound = summary.lanes.reduce((sum, lane) => sum + lane.machines, 0);
   const withheld = summary.withheld.reduce((sum, count) => sum + count.actions, 0);
   const time = columns?.time ?? [];
+  const since = time[0] ? clock(new Date(time[0] * 1000).toISOString(), now) : 'now';
   const spark = (values: number[], color: string, label: string, bars = false) =>
     time.length > 1 ? (
       <Chart small title={label} time={time} height={38} format={String} lines={[{ label, values, color, fill: true, bars }]} />
@@ -188,7 +189,7 @@ export function Fleet(): JSX.Element {
         <Tile to={href(['machines'], { state: 'configured' })} label="Bound machines" value={int(bound)} sub={`${int(summary.moves)} moves under way`}>
           {spark(columns?.bound ?? [], '--good', 'bound machines')}
         </Tile>
-        <Tile to={href(['timeline'])} label="Actions" value={int(columns?.actions.slice(-60).reduce((sum, n) => sum + n, 0) ?? 0)} tone={withheld ? 'warn' : ''} sub={withheld ? `lately; ${int(withheld)} withheld by rails` : 'lately; nothing withheld'}>
+        <Tile to={href(['timeline'])} label="Actions" value={int(columns?.actions.reduce((sum, n) => sum + n, 0) ?? 0)} tone={withheld ? 'warn' : ''} sub={`since ${since}; ${withheld ? `${int(withheld)} withheld by rails` : 'nothing withheld'}`}>
           {spark(columns?.actions ?? [], '--kind', 'actions', true)}
         </Tile>
       </div>

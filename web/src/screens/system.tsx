@@ -2,10 +2,11 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get, post } from '../api';
-import { ago, clock, hourly, int, percent, span, word } from '../format';
+import { ago, change, clock, hourly, int, percent, span, word } from '../format';
 import { useLive } from '../live';
-import type { FateCount, ProviderBrief, SupplyCell } from '../types';
+import type { FateCount, Group, ProviderBrief, SupplyCell } from '../types';
 import { Ask, Card, Cli, Empty, Head, Pill, useAsk } from '../ui';
+import { Feed } from './fleet';
 
 interface Provider {
   brief: ProviderBrief | null;
@@ -48,6 +49,34 @@ interface Rails {
     confirmations: number;
   };
   pauses: PauseRow[];
+}
+
+interface Plan {
+  groups: Group[];
+  totals: FateCount[];
+  usd_per_hour_before: number;
+  usd_per_hour_after: number;
+  unmet_before: number;
+  unmet_after: number;
+}
+
+/** What would be done if the next cycle ran now: the answer before anything is turned on. */
+function NextCycle(props: { shard: string | undefined; now: string | null }): JSX.Element {
+  const plan = useAsk<Plan>((signal) => get('plan', { shard: props.shard, limit: 200 }, signal), `plan ${props.shard}`, 4000);
+  return (
+    <Card title="The next cycle, if it ran now" aside={<Cli cmd="bigfleet plan" />}>
+      <Ask of={plan} what="plan">
+        {(found) => (
+          <>
+            <p class="note">
+              {hourly(found.usd_per_hour_before)} now, {hourly(found.usd_per_hour_after)} after ({found.usd_per_hour_before === found.usd_per_hour_after ? 'unchanged' : `${change(found.usd_per_hour_after - found.usd_per_hour_before)}/h`}); unmet needs {int(found.unmet_before)} now, {int(found.unmet_after)} after.
+            </p>
+            {found.groups.length ? <Feed groups={found.groups} now={props.now} most={20} plan /> : <Empty>It would do nothing: supply fits demand.</Empty>}
+          </>
+        )}
+      </Ask>
+    </Card>
+  );
 }
 
 function PauseForm(props: { clusters: string[]; done: () => void }): JSX.Element {
@@ -130,6 +159,7 @@ export function System(): JSX.Element {
               <p class="note">You may look and not act: pausing needs the role admin.</p>
             )}
           </Card>
+          <NextCycle shard={chosen} now={now} />
           <Card title="Rails, and what they do now" aside={<Cli cmd="bigfleet get rails" />}>
             <Ask of={rails} what="rails">
               {({ data }) => (

@@ -158,9 +158,9 @@ export function Timeline(): JSX.Element {
         {time.length > 1 ? (
           <div class="charts">
             <Chart title="Spend, $/h" time={time} height={150} format={usd} mark={mark} onPick={pick} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
-            <Chart title="Needs that are short" time={time} height={150} format={int} mark={mark} onPick={pick} lines={[{ label: 'unmet', values: columns!.unmet, color: '--bad', fill: true }, { label: 'short', values: columns!.short, color: '--warn' }]} />
-            <Chart title="Actions begun" time={time} height={150} format={int} mark={mark} onPick={pick} lines={[{ label: 'actions', values: columns!.actions, color: '--kind', bars: true }, { label: 'withheld', values: columns!.withheld, color: '--warn' }]} />
-            <Chart title="Bound machines" time={time} height={150} format={int} mark={mark} onPick={pick} lines={[{ label: 'bound', values: columns!.bound, color: '--good', fill: true }]} />
+            <Chart title="Needs that are short" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'unmet', values: columns!.unmet, color: '--bad', fill: true }, { label: 'short', values: columns!.short, color: '--warn' }]} />
+            <Chart title="Actions begun" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'actions', values: columns!.actions, color: '--kind', bars: true }, { label: 'withheld', values: columns!.withheld, color: '--warn' }]} />
+            <Chart title="Bound machines" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'bound', values: columns!.bound, color: '--good', fill: true }]} />
           </div>
         ) : <Empty>The history begins when the page's server does; it will be drawn here.</Empty>}
       </Card>
