@@ -61,6 +61,7 @@ function options(props: Props, width: number, pointed: (at: number | null) => vo
       : [
           {
             ...axis,
+            size: 28,
             space: 70,
             values: (_, ticks) =>
               ticks.map((tick) => {

@@ -109,7 +109,7 @@ function Top(): JSX.Element {
       <a class="brand" href={href(['fleet'])}><img src="/icon.svg" alt="" width="22" height="22" />BigFleet</a>
       {as_of && <span class="fleet">{state!.links.length > 1 ? `${state!.links.length} shards` : as_of.shard_id}</span>}
       {as_of?.simulated && <Pill tone="info" title="The machines and clusters are not real; the shard is.">SIMULATED</Pill>}
-      {mode && <a href={href(['system'])} class="quiet" aria-label="Mode and pauses">{mode}</a>}
+      {mode && <a href={href(['system'])} class="quiet" title="Mode and pauses">{mode}</a>}
       {withheld > 0 && <a href={href(['system'])} class="quiet"><Pill tone="warn">{int(withheld)} withheld</Pill></a>}
       <span class="grow" />
       {summary && <span class="figure wide">{hourly(summary.usd_per_hour)}</span>}
