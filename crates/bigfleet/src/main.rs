@@ -9,6 +9,7 @@ mod conform;
 mod context;
 mod crds;
 mod cycle;
+mod daemon;
 mod demand;
 mod doctor;
 mod exit;

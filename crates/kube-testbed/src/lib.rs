@@ -4,12 +4,14 @@
 //!   their own, ready in seconds and gone when it is dropped.
 //! * [`scenarios`](fn@scenarios): several named tests on one control plane, each in a namespace of its own.
 //! * [`Joiner`]: stands in for machines. It makes nodes, keeps them alive, runs their pods on paper and lets them end.
+//! * [`http_get`]: what a program says on its port for metrics and health.
 //!
 //! The programs come from `KUBEBUILDER_ASSETS` or from the folder that `scripts/kube-assets` fills. The README of this
 //! crate says more.
 
 mod assets;
 mod certificates;
+mod http;
 mod joiner;
 mod manifest;
 mod plane;
@@ -18,6 +20,7 @@ mod scenario;
 
 pub use assets::{Assets, AssetsError};
 pub use certificates::Identity;
+pub use http::http_get;
 pub use joiner::{Joiner, NewNode};
 pub use manifest::apply;
 pub use plane::{ControlPlane, Parts, StartError, eventually};

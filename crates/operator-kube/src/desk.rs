@@ -16,6 +16,7 @@ mod stuck;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bigfleet_crds::Condition;
 use bigfleet_kube_common::{Announcement, Severity, announce};
 use bigfleet_net::{Clock, nanos};
 use bigfleet_operator::demand::{Demand, RowId};
@@ -91,6 +92,10 @@ struct Request {
     written: u64,
     /// Why it is refused.
     refused: Option<Box<str>>,
+    /// Conditions that others wrote.
+    others: Box<[Condition]>,
+    /// The version it was last seen at, or written by us.
+    version: Box<str>,
 }
 
 /// Which lists are complete, and what those under way held so far.

@@ -2,7 +2,7 @@
 //!
 //! A pod is some kilobytes; what matters of it here is a hundred bytes. Watches hand out nothing but these.
 
-use bigfleet_crds::{CapacityRequest, OWNED_BY_POD, RequestPhase, UpcomingNode, condition_type};
+use bigfleet_crds::{CapacityRequest, Condition, OWNED_BY_POD, RequestPhase, UpcomingNode, condition_type};
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_operator::ask::{Asked, CoLocation, Expression};
 use bigfleet_operator::drain::{Carried, Mark};
@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use kube::core::DeserializeGuard;
 
 use crate::amounts::{lenient, pod_request};
+use crate::status::{OURS, shown};
 
 /// The annotation on a node that is being drained: instruction, machine and deadline.
 pub(crate) const DRAIN: &str = "bigfleet.lucy.sh/drain";
@@ -44,6 +45,35 @@ pub(crate) struct RequestSeen {
     pub(crate) acknowledged_unix_nanos: i64,
     /// Our conditions as they stand: type, whether true, since when.
     pub(crate) conditions: Vec<(&'static str, String, i64)>,
+    /// The conditions of others, which stay when we write ours.
+    pub(crate) others: Box<[Condition]>,
+    /// The version of the object.
+    pub(crate) version: Box<str>,
+    /// The digest of what it shows, if that can be read.
+    pub(crate) shown: Option<u64>,
+}
+
+/// What more machines could do for the pod of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Help {
+    /// One with a hole for it.
+    Hole,
+    /// One that has none of its like yet: what keeps it away is not the amounts.
+    Another,
+    /// Nothing: the request does not say what the pod needs.
+    None,
+}
+
+impl Help {
+    /// As the pod controller says it.
+    pub(crate) fn read(others: &[Condition]) -> Self {
+        let carried = others.iter().find(|one| one.type_ == condition_type::CARRIED);
+        match carried.map(|carried| carried.reason.as_str()) {
+            Some("Crowded") => Self::Another,
+            Some("Refused" | "Widened") => Self::None,
+            _ => Self::Hole,
+        }
+    }
 }
 
 impl RequestSeen {
@@ -58,6 +88,9 @@ impl RequestSeen {
                     pod_uid: pod.into(),
                     acknowledged_unix_nanos: 0,
                     conditions: Vec::new(),
+                    others: Box::default(),
+                    version: invalid.metadata.resource_version.as_deref().unwrap_or_default().into(),
+                    shown: None,
                 };
             }
         };
@@ -99,7 +132,6 @@ impl RequestSeen {
             }),
         };
         let status = request.status.as_ref();
-        let ours = [condition_type::ACCEPTED, condition_type::COVERED, condition_type::JOINED];
         let conditions = status.map_or(&[][..], |status| &status.conditions);
         Self {
             asked: Ok(asked),
@@ -108,7 +140,7 @@ impl RequestSeen {
                 .filter(|status| status.phase == RequestPhase::Acknowledged)
                 .and_then(|status| status.acknowledged_at.as_ref())
                 .map_or(0, bigfleet_kube_common::unix_nanos),
-            conditions: ours
+            conditions: OURS
                 .into_iter()
                 .filter_map(|type_| {
                     let found = conditions.iter().find(|condition| condition.type_ == type_)?;
@@ -116,6 +148,9 @@ impl RequestSeen {
                     Some((type_, format!("{:?}", found.status), since))
                 })
                 .collect(),
+            others: conditions.iter().filter(|one| !OURS.contains(&one.type_.as_str())).cloned().collect(),
+            version: request.resource_version().unwrap_or_default().into(),
+            shown: Some(status.map_or(0, shown)),
         }
     }
 }

@@ -38,6 +38,26 @@ pub struct Joined {
     pub bare: ResourceVec,
 }
 
+/// Pods of one shape that the scheduler has no place for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// What each asks for.
+    pub shape: ResourceVec,
+    /// How many they are.
+    pub pods: u64,
+    /// What would help them.
+    pub wants: Wants,
+}
+
+/// What would help a stuck pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// A hole of its size.
+    Hole,
+    /// A machine without its like: a rule about its neighbours keeps it from those there are, whatever room they have.
+    Machine,
+}
+
 /// Why stuck pods change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -95,21 +115,22 @@ impl Reserves {
         }
     }
 
-    /// Pods of a covered need whose machines have all joined are stuck: one shape each, with how many pods.
+    /// Pods of a covered need whose machines have all joined are stuck.
     pub fn revise(
         &mut self,
         row: RowId,
         demand: &mut Demand,
         machines: &[Joined],
-        stuck: &[(ResourceVec, u64)],
+        stuck: &[Stuck],
     ) -> Revision {
         let mut revision = Revision::default();
         let Some(asked) = demand.asked(row) else { return revision };
         let sum = machines.iter().fold(ResourceVec::ZERO, |sum, machine| sum.add(&machine.allocatable));
         let mut wanted: BTreeMap<ResourceName, u64> = BTreeMap::new();
         let mut causes = Vec::new();
-        for (shape, pods) in stuck {
-            let refusal = if machines.iter().any(|machine| machine.free.covers(shape)) {
+        for Stuck { shape, pods, wants } in stuck {
+            let has_room = || machines.iter().any(|machine| machine.free.covers(shape));
+            let refusal = if *wants == Wants::Hole && has_room() {
                 Some(Refusal::HasRoom)
             } else if !machines.iter().any(|machine| machine.bare.covers(shape)) {
                 Some(Refusal::NothingHoldsIt)
@@ -120,7 +141,11 @@ impl Reserves {
                 revision.refused.push((shape.clone(), refusal));
                 continue;
             }
-            for (name, amount) in without_hole(shape, machines, &sum, &asked) {
+            let missing = match wants {
+                Wants::Hole => without_hole(shape, machines, &sum, &asked),
+                Wants::Machine => whole_machine(shape, machines, &sum, &asked),
+            };
+            for (name, amount) in missing {
                 let sum = wanted.entry(name).or_insert(0);
                 *sum = sum.saturating_add(amount.saturating_mul(*pods));
             }
@@ -194,13 +219,32 @@ fn without_hole(
     if !none.is_empty() {
         return none;
     }
+    scarcest(shape, sum, asked).into_iter().collect()
+}
+
+/// As much of the scarcest dimension as the smallest machine has: one machine comes for each pod, and never two.
+fn whole_machine(
+    shape: &ResourceVec,
+    machines: &[Joined],
+    sum: &ResourceVec,
+    asked: &ResourceVec,
+) -> Vec<(ResourceName, u64)> {
+    let scarcest = scarcest(shape, sum, asked).map(|(name, amount)| {
+        let smallest = machines.iter().map(|machine| machine.allocatable.get(&name)).min();
+        (name, amount.max(smallest.unwrap_or(0)))
+    });
+    scarcest.into_iter().collect()
+}
+
+/// The dimension of a shape of which the machines have least to spare.
+fn scarcest(shape: &ResourceVec, sum: &ResourceVec, asked: &ResourceVec) -> Option<(ResourceName, u64)> {
     // Compared without dividing: slack a of b against slack c of d is a*d against c*b.
     let scarcest = shape.iter().min_by(|(a, _), (b, _)| {
         let slack = |name: &ResourceName| u128::from(sum.get(name).saturating_sub(asked.get(name)));
         let whole = |name: &ResourceName| u128::from(sum.get(name));
         (slack(a) * whole(b)).cmp(&(slack(b) * whole(a)))
     });
-    scarcest.map(|(name, amount)| (name.clone(), amount)).into_iter().collect()
+    scarcest.map(|(name, amount)| (name.clone(), amount))
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Desk {
                     None => {}
                 }
             }
-            Err(Trouble::Gone) => self.metrics.write(kind, "gone"),
+            Err(Trouble::Gone | Trouble::Conflict) => self.metrics.write(kind, "gone"),
             Err(Trouble::Failed(why)) => {
                 tracing::warn!(object, why, "an object could not be written; trying again");
                 self.metrics.write(kind, "failed");
