@@ -3,6 +3,7 @@
 //! Answers go to standard output, messages to standard error. Exit codes: 0 fine, 1 found something, 2 bad
 //! usage or input, 3 cannot reach.
 
+mod assess;
 mod at;
 mod clock;
 mod conform;
@@ -70,6 +71,7 @@ enum Command {
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
+    Assess(assess::Args),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
+        Command::Assess(args) => assess::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

@@ -17,8 +17,8 @@ use bigfleet_operator_kube::{Settings, StartError};
 use tokio::net::TcpListener;
 
 use crate::daemon::{
-    ApiFlags, CANNOT_REACH, ElectionFlags, LogFlags, StopSignals, TlsFlags, announce_metrics, metrics_address,
-    say_and_exit,
+    ApiFlags, CANNOT_REACH, ElectionFlags, LogFlags, StopSignals, TlsFlags, announce_metrics,
+    metrics_address, say_and_exit,
 };
 use crate::exit::{FOUND, Failure};
 

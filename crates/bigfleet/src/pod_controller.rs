@@ -11,7 +11,8 @@ use bigfleet_pod_controller::translate::{MachineTaint, Policy};
 use bigfleet_pod_controller::{Settings, StartError};
 
 use crate::daemon::{
-    ApiFlags, CANNOT_REACH, ElectionFlags, LogFlags, StopSignals, announce_metrics, metrics_address, say_and_exit,
+    ApiFlags, CANNOT_REACH, ElectionFlags, LogFlags, StopSignals, announce_metrics, metrics_address,
+    say_and_exit,
 };
 use crate::exit::Failure;
 

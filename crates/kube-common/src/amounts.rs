@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_pod_takes_what_the_scheduler_says_it_takes() {
-        let sidecar = json!({"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}});
+        let sidecar =
+            json!({"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}});
         let cases = [
             (json!({"containers": [of("a", "1"), of("b", "500m")]}), "1500m"),
             (json!({"containers": [of("a", "1")], "initContainers": [of("i", "3")]}), "3"),

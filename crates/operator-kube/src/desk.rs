@@ -7,6 +7,7 @@
 mod demand;
 mod drains;
 mod existing;
+mod leaving;
 mod machines;
 mod objects;
 mod rollup;
@@ -76,6 +77,7 @@ pub(crate) struct Desk {
     reserves: Reserves,
     watchlist: Watchlist,
     drains: Drains,
+    leaving: leaving::Leaving,
     drain_progress: BTreeMap<String, bigfleet_operator::drain::Progress>,
     statuses: Statuses,
     objects: Objects,
@@ -172,6 +174,7 @@ impl Desk {
             reserves: Reserves::default(),
             watchlist: Watchlist::default(),
             drains: Drains::default(),
+            leaving: leaving::Leaving::default(),
             drain_progress: BTreeMap::new(),
             statuses: Statuses::default(),
             objects: Objects::default(),
@@ -228,7 +231,8 @@ impl Desk {
             return i64::MAX;
         }
         self.say_unsaid();
-        let mut due = self.step_drains(now);
+        let mut due = self.judge_leaving(now);
+        due = due.min(self.step_drains(now));
         due = due.min(self.look_at_existing(now));
         due = due.min(self.look_at_stuck(now));
         due = due.min(self.send_rollup(now));

@@ -133,7 +133,8 @@ pub(crate) fn shown(status: &CapacityRequestStatus) -> u64 {
 type Words<'a> = Option<(ConditionStatus, &'a str, &'a str, Option<&'a str>)>;
 
 fn digest<'a>(said: [Words<'a>; 3], reserved: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
-    let said = said.map(|words| words.map(|(status, reason, message, id)| (status as u8, reason, message, id)));
+    let said =
+        said.map(|words| words.map(|(status, reason, message, id)| (status as u8, reason, message, id)));
     let reserved: Vec<(&str, &str)> = reserved.collect();
     FixedState::with_seed(0x0073_7461_7475_7331).hash_one((said, reserved))
 }
@@ -259,7 +260,10 @@ mod tests {
     #[test]
     fn what_an_object_shows_is_known_again_after_a_restart() {
         let status = RowStatus {
-            covered: Some(Said { need_id: Some("7".into()), ..Said::new(Holds::No, "Short", "its need misses 2 cpu") }),
+            covered: Some(Said {
+                need_id: Some("7".into()),
+                ..Said::new(Holds::No, "Short", "its need misses 2 cpu")
+            }),
             reserved: BTreeMap::from([("cpu".into(), "1500m".into())]),
             ..RowStatus::default()
         };

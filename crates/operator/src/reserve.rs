@@ -30,7 +30,7 @@ pub const MOST_ROUNDS: u32 = 8;
 /// One joined machine of a need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// What its node offers to pods.
+    /// What it counts for.
     pub allocatable: ResourceVec,
     /// What no pod has taken yet.
     pub free: ResourceVec,
@@ -171,20 +171,52 @@ impl Reserves {
             return revision;
         }
         reserve.rounds += 1;
-        reserve.extra = before.max(&target);
-        let earlier = std::mem::take(&mut reserve.causes).into_iter().map(|(shape, _)| shape);
-        for shape in earlier.chain(causes) {
-            let count = demand.count_of(row, &shape);
-            if count > 0 && !reserve.causes.iter().any(|(known, _)| *known == shape) {
-                reserve.causes.push((shape, count));
-            }
-        }
+        reserve.raise(before.max(&target), causes, row, demand);
         revision.raised = true;
         revision
+    }
+
+    /// Pods of a machine that is asked back have no other place. The need asks for all that its machines sum to, that one
+    /// included, so that it counts again. False if it asks for that much already.
+    pub fn keep(
+        &mut self,
+        row: RowId,
+        demand: &mut Demand,
+        sum: &ResourceVec,
+        shapes: &[ResourceVec],
+    ) -> bool {
+        let Some(asked) = demand.asked(row) else { return false };
+        let scarce = shapes.iter().filter_map(|shape| scarcest(shape, sum, &asked));
+        let wanted: BTreeMap<ResourceName, u64> = scarce
+            .map(|(name, _)| {
+                let waste = sum.get(&name).saturating_sub(asked.get(&name));
+                (name, waste)
+            })
+            .collect();
+        let target = ResourceVec::new(wanted).expect("each name once, none larger than a sum");
+        let before = self.extra(row, demand).unwrap_or_default();
+        if before.covers(&target) {
+            return false;
+        }
+        let reserve = self.by_row.entry(row).or_default();
+        reserve.raise(before.max(&target), shapes.to_vec(), row, demand);
+        true
     }
 }
 
 impl Reserve {
+    /// Asks for this much from now on, because of these shapes and those before.
+    fn raise(&mut self, extra: ResourceVec, causes: Vec<ResourceVec>, row: RowId, demand: &Demand) {
+        self.extra = extra;
+        let earlier = std::mem::take(&mut self.causes).into_iter().map(|(shape, _)| shape);
+        for shape in earlier.chain(causes) {
+            let count = demand.count_of(row, &shape);
+            if count > 0 && !self.causes.iter().any(|(known, _)| *known == shape) {
+                self.causes.push((shape, count));
+            }
+        }
+    }
+
     /// The extra in proportion to what is left of its causes, rounded up.
     fn now(&self, row: RowId, demand: &Demand) -> ResourceVec {
         let sum = |count: &dyn Fn(&(ResourceVec, u64)) -> u64| {

@@ -104,6 +104,14 @@ impl Listing for Args {
                 |need: &Need| -(need.short_since_unix_nanos as f64),
                 |need, now| age(need.short_since_unix_nanos, now),
             ),
+            Column::number(
+                "waiting",
+                |need: &Need| need.pods_waiting.into(),
+                |need, _| match need.pods_waiting {
+                    0 => String::new(),
+                    pods => thousands(pods.into()),
+                },
+            ),
             Column::new("missing", |need: &Need, _| {
                 amounts(if need.unresolved.is_empty() { &need.deficit } else { &need.unresolved })
             })
@@ -127,6 +135,7 @@ impl Listing for Args {
             })
             .wide(),
             Column::new("domain", |need: &Need, _| need.domain.clone()).wide(),
+            Column::new("reserved", |need: &Need, _| amounts(&need.reserved)).wide(),
             Column::number(
                 "seen",
                 |need: &Need| -(need.first_seen_unix_nanos as f64),

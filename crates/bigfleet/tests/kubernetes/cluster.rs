@@ -65,9 +65,11 @@ impl Cluster {
         }
         let account = plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-pod-controller").await;
         let account = account.unwrap().display().to_string();
-        let arguments = ["pod-controller", "--kubeconfig", &account, "--no-leader-election", "--metrics", "none"];
+        let arguments =
+            ["pod-controller", "--kubeconfig", &account, "--no-leader-election", "--metrics", "none"];
         let pods = Process::start("pod controller", &arguments);
-        let kubeconfig = plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-operator").await.unwrap();
+        let kubeconfig =
+            plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-operator").await.unwrap();
         let template = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(template.path(), "join {{ .ClusterID }} with {{ .JoinToken }}").unwrap();
         let joining = tokio::spawn(join_machines(client.clone(), clock.clone()));
@@ -112,6 +114,29 @@ impl Cluster {
     /// Makes another operator, started with [`Self::new_operator`], the one this cluster has.
     pub(crate) fn adopt_operator(&mut self, operator: Process, metrics: String) {
         (self.operator, self.metrics) = (Some(operator), metrics);
+    }
+
+    /// The operator's memory, as the kernel counts it.
+    pub(crate) fn operator_size(&self) -> String {
+        let id = self.operator.as_ref().expect("it runs").id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let mib = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+            line.trim().trim_end_matches("kB").trim().parse::<f64>().unwrap_or_default() / 1024.0
+        };
+        format!("{:.0} MiB resident, {:.0} MiB of it its own", mib("VmRSS:"), mib("RssAnon:"))
+    }
+
+    /// How long each of our processes has had a processor.
+    pub(crate) fn processor_seconds(&self) -> String {
+        let programs = [("operator", &self.operator), ("pod controller", &self.pods)];
+        let used = programs.iter().filter_map(|(name, program)| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.as_ref()?.id())).ok()?;
+            let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+            let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+            Some(format!("{name} {:.1}", ticks / 100.0))
+        });
+        used.collect::<Vec<_>>().join(", ")
     }
 
     /// The operator's metrics; empty if it does not answer.
@@ -165,7 +190,10 @@ impl Cluster {
     where
         K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
-        Api::<K>::all(self.client.clone()).list(&ListParams::default()).await.map_or(Vec::new(), |list| list.items)
+        Api::<K>::all(self.client.clone())
+            .list(&ListParams::default())
+            .await
+            .map_or(Vec::new(), |list| list.items)
     }
 
     /// The pods of a namespace.
@@ -234,22 +262,40 @@ impl Cluster {
         .await;
     }
 
+    /// Nothing was refused to the programs: the rights in the manifests are enough.
+    pub(crate) fn nothing_was_forbidden(&self) {
+        for program in self.operator.iter().chain(&self.pods) {
+            let said = program.last_words();
+            assert!(!said.contains("forbidden"), "{said}");
+        }
+    }
+
     /// Takes everything down, so that the next scenario finds an empty cluster.
     pub(crate) async fn clear(mut self, namespace: &str) {
         let (all, delete) = (ListParams::default(), DeleteParams::default());
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
         deployments.delete_collection(&delete, &all).await.unwrap();
         self.until("all pods to go", async || self.pods(namespace).await.is_empty().then_some(())).await;
-        self.until("all requests to go", async || self.requests(namespace).await.is_empty().then_some(())).await;
-        for program in self.operator.iter().chain(&self.pods) {
-            let said = program.last_words();
-            assert!(!said.contains("forbidden"), "the rights in the manifest are not enough:\n{said}");
+        self.until("all requests to go", async || self.requests(namespace).await.is_empty().then_some(()))
+            .await;
+        for program in [self.operator.take(), self.pods.take()].into_iter().flatten() {
+            assert_eq!(program.stop(), Some(0), "it stops as it is asked");
         }
-        (self.operator, self.pods) = (None, None);
         self.joining.abort();
         // Nobody makes any more; what is left of them is nobody's.
-        let _ = Api::<UpcomingNode>::all(self.client.clone()).delete_collection(&delete, &all).await;
-        let _ = Api::<Node>::all(self.client.clone()).delete_collection(&delete, &all).await;
+        self.until("machines and nodes to go", async || {
+            let machines = Api::<UpcomingNode>::all(self.client.clone());
+            let nodes = Api::<Node>::all(self.client.clone());
+            for machine in self.all::<UpcomingNode>().await {
+                let _ = machines.delete(&machine.name_any(), &delete).await;
+            }
+            for node in self.all::<Node>().await {
+                let _ = nodes.delete(&node.name_any(), &delete).await;
+            }
+            let left = self.all::<UpcomingNode>().await.len() + self.all::<Node>().await.len();
+            (left == 0).then_some(())
+        })
+        .await;
     }
 }
 
@@ -288,8 +334,11 @@ async fn join_machines(client: Client, clock: Arc<SystemClock>) {
             let comes = matches!(status.phase, NodePhase::Registered | NodePhase::Ready);
             if comes && !joined.contains_key(provider_id) {
                 let name = node_name(&machine.name_any());
-                let resources =
-                    machine.spec.resources.iter().map(|(name, amount)| (name.clone(), amount.as_str().to_owned()));
+                let resources = machine
+                    .spec
+                    .resources
+                    .iter()
+                    .map(|(name, amount)| (name.clone(), amount.as_str().to_owned()));
                 let new = NewNode {
                     name: name.clone(),
                     resources: resources.collect(),

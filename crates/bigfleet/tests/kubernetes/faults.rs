@@ -127,8 +127,9 @@ pub(crate) async fn a_storm_of_writers(plane: &ControlPlane, namespace: String) 
         if !collided {
             for request in shop.requests(&namespace).await {
                 let edit = json!({"status": {"phase": "Pending", "conditions": []}});
-                let _ =
-                    requests.patch_status(&request.name_any(), &PatchParams::default(), &Patch::Merge(&edit)).await;
+                let _ = requests
+                    .patch_status(&request.name_any(), &PatchParams::default(), &Patch::Merge(&edit))
+                    .await;
             }
         }
         let all = shop.requests(&namespace).await;
@@ -174,9 +175,7 @@ pub(crate) async fn hostile_requests_are_marked_and_hold_nobody_up(plane: &Contr
     let made = stream::iter(0..count).map(|number| {
         let (requests, name) = (requests.clone(), format!("bad-{number}"));
         let object = DynamicObject::new(&name, &kind).data(json!({"spec": hostile(number)}));
-        async move {
-            requests.create(&PostParams::default(), &object).await.map(drop)
-        }
+        async move { requests.create(&PostParams::default(), &object).await.map(drop) }
     });
     let made: Vec<kube::Result<()>> = made.buffer_unordered(16).collect().await;
     assert!(made.iter().all(Result::is_ok), "{:?}", made.iter().find(|made| made.is_err()));
@@ -189,7 +188,8 @@ pub(crate) async fn hostile_requests_are_marked_and_hold_nobody_up(plane: &Contr
         let all = requests.list(&ListParams::default()).await.ok()?;
         let marked = all.iter().filter(|request| {
             let conditions = request.data["status"]["conditions"].as_array();
-            conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "Invalid" && one["message"] != ""))
+            conditions
+                .is_some_and(|all| all.iter().any(|one| one["reason"] == "Invalid" && one["message"] != ""))
         });
         (marked.count() as u64 == count).then_some(())
     })
@@ -215,7 +215,8 @@ fn hostile(number: u64) -> Value {
             "requirements": [{"key": "k".repeat(5000), "operator": "Exists"}]}),
         2 => json!({"priority": 9_999_999_999_i64, "resources": cpu}),
         3 => {
-            let many = (0..500).map(|n| json!({"key": format!("k{n}"), "operator": "Exists"})).collect::<Vec<_>>();
+            let many =
+                (0..500).map(|n| json!({"key": format!("k{n}"), "operator": "Exists"})).collect::<Vec<_>>();
             json!({"priority": 0, "resources": cpu, "requirements": many})
         }
         4 => json!({"priority": 0, "resources": {"cpu": "999999999999999999999999999999E"}}),

@@ -47,7 +47,8 @@ impl Fleet {
         let sim = Process::start("provider", &[&arguments[..], &places].concat());
         let listen = format!("127.0.0.1:{}", free_port());
         let cloud = format!("sim=http://{provider}");
-        let arguments = ["shard", "--memory-only", "--metrics", "none", "--listen", &listen, "--provider", &cloud];
+        let arguments =
+            ["shard", "--memory-only", "--metrics", "none", "--listen", &listen, "--provider", &cloud];
         let shard = Process::start("shard", &[&arguments[..], &QUICK].concat());
         Self {
             provider: format!("http://{provider}"),

@@ -23,27 +23,35 @@ const SILENCE: Duration = Duration::from_secs(15);
 const SIZES: [(&str, &str); 5] =
     [("4200m", "1Gi"), ("2800m", "2Gi"), ("6", "1Gi"), ("1", "17Gi"), ("7", "24Gi")];
 
-pub(crate) async fn awkward_pods_get_their_places_and_then_nothing_moves(plane: &ControlPlane, namespace: String) {
+pub(crate) async fn awkward_pods_get_their_places_and_then_nothing_moves(
+    plane: &ControlPlane,
+    namespace: String,
+) {
     let fleet = Fleet::start(1200);
     let shop = Cluster::connect(plane, "shop", &fleet).await;
     let ns = namespace.as_str();
     let mut hops = Hops::start();
     for number in 0..DEPLOYMENTS {
         let (cpu, memory) = SIZES[number as usize % SIZES.len()];
-        // Every sixth wants its pods on different nodes, which no sum says.
         let name = format!("d{number:02}");
-        let apart = apart(&name);
-        let affinity = (number % 6 == 5).then_some(&apart);
-        shop.deploy(ns, &name, 2, Ask { affinity, ..Ask::of("std-8", cpu, memory) }).await;
+        // Every sixth wants its pods on different nodes, which no sum says; every tenth is a gang of one zone.
+        let affinity = match number {
+            _ if number % 6 == 5 => Some(apart(&name)),
+            _ if number % 10 == 3 => Some(together(&name)),
+            _ => None,
+        };
+        shop.deploy(ns, &name, 2, Ask { affinity: affinity.as_ref(), ..Ask::of("std-8", cpu, memory) }).await;
     }
     hops.reached("60 deployments made");
     shop.all_run(ns, 2 * DEPLOYMENTS as usize).await;
     hops.reached("120 awkward pods run");
     assert!(shop.metric("revisions_total", "raised").await > 0, "sums alone were not enough");
     let (before, _) = silence(&shop, ns).await;
-    let shows_reserve = shop.requests(ns).await.iter().any(|request| {
-        request.status.as_ref().is_some_and(|status| !status.reserved.is_empty())
-    });
+    let shows_reserve = shop
+        .requests(ns)
+        .await
+        .iter()
+        .any(|request| request.status.as_ref().is_some_and(|status| !status.reserved.is_empty()));
     assert!(shows_reserve, "what is reserved is visible on requests");
     let raised = shop.metric("revisions_total", "raised").await;
     hops.reached(&format!("and then silence, on {} machines after {raised} revisions", before.len()));
@@ -52,7 +60,8 @@ pub(crate) async fn awkward_pods_get_their_places_and_then_nothing_moves(plane: 
         shop.scale(ns, &format!("d{number:02}"), 1).await;
     }
     let half = DEPLOYMENTS as usize;
-    shop.until("half of the pods to be gone", async || (shop.pods(ns).await.len() == half).then_some(())).await;
+    shop.until("half of the pods to be gone", async || (shop.pods(ns).await.len() == half).then_some(()))
+        .await;
     shop.until("machines to go", async || (machines(&shop).await.len() < before.len()).then_some(())).await;
     let (after, returned) = silence(&shop, ns).await;
     shop.all_run(ns, half).await;
@@ -67,6 +76,13 @@ pub(crate) async fn awkward_pods_get_their_places_and_then_nothing_moves(plane: 
 fn apart(name: &str) -> Value {
     json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}},
+    ]}})
+}
+
+/// Keeps pods of this name in one zone.
+fn together(name: &str) -> Value {
+    json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": name}}},
     ]}})
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stderr, reason = "tests report how long each hop took")]
 
+mod bars;
 mod cluster;
 mod faults;
 mod fleet;
@@ -47,5 +48,15 @@ fn under_faults() {
             faults::the_leader_dies,
             faults::hostile_requests_are_marked_and_hold_nobody_up,
         ],
+    );
+}
+
+#[test]
+#[ignore = "minutes; scripts/kube-bars runs it with a release build"]
+fn bars() {
+    scenarios(
+        Parts::All,
+        1,
+        scenarios![bars::two_thousand_pods_on_two_hundred_nodes, bars::twenty_thousand_requests_at_the_start,],
     );
 }

@@ -49,7 +49,8 @@ pub(crate) async fn a_cluster_yields_to_another_and_gets_it_back(plane: &Control
     lab.scale(away, "train", 0).await;
     shop.all_run(ns, 3).await;
     hops.reached("urgent pod gone → machine given back → pod runs here again");
-    lab.until("nothing to be left there", async || lab.all::<UpcomingNode>().await.is_empty().then_some(())).await;
+    lab.until("nothing to be left there", async || lab.all::<UpcomingNode>().await.is_empty().then_some(()))
+        .await;
     shop.clear(ns).await;
     lab.clear(away).await;
 }

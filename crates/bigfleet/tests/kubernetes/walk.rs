@@ -28,7 +28,8 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
     hops.reached("pods → requests");
     shop.until("requests to be taken up", async || {
         let requests = shop.requests(ns).await;
-        let taken = |phase| requests.iter().filter(|r| r.status.as_ref().is_some_and(|s| s.phase == phase)).count();
+        let taken =
+            |phase| requests.iter().filter(|r| r.status.as_ref().is_some_and(|s| s.phase == phase)).count();
         (taken(RequestPhase::Acknowledged) == 4).then_some(())
     })
     .await;
@@ -70,6 +71,7 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
     hops.reached("node cordoned; its pod is held by a disruption budget");
     assert_eq!(shop.pods(ns).await.len(), 2, "the budget was honoured");
 
+    shop.nothing_was_forbidden();
     // An operator that starts in the middle of it goes on.
     shop.kill_operator();
     shop.start_operator(&["--no-leader-election"]);
@@ -94,7 +96,9 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
     })
     .await;
     hops.reached("machine released");
-    shop.until("its object to go", async || (shop.all::<UpcomingNode>().await.len() == 1).then_some(())).await;
+    shop.until("its object to go", async || (shop.all::<UpcomingNode>().await.len() == 1).then_some(()))
+        .await;
+    shop.nothing_was_forbidden();
     shop.clear(ns).await;
 }
 
@@ -104,8 +108,10 @@ async fn drained(shop: &Cluster) -> String {
         (shop.metric("evictions_total", "blocked").await > 0).then_some(())
     })
     .await;
-    shop.until("people to be told", async || shop.events("Node").await.contains("EvictionBlocked").then_some(()))
-        .await;
+    shop.until("people to be told", async || {
+        shop.events("Node").await.contains("EvictionBlocked").then_some(())
+    })
+    .await;
     let cordoned: Vec<Node> = shop
         .all::<Node>()
         .await

@@ -25,7 +25,8 @@ impl Desk {
     }
 
     fn put_request(&mut self, name: &str, seen: RequestSeen) {
-        let RequestSeen { asked, pod_uid, acknowledged_unix_nanos, conditions, others, version, shown } = seen;
+        let RequestSeen { asked, pod_uid, acknowledged_unix_nanos, conditions, others, version, shown } =
+            seen;
         let added = asked.and_then(|asked| self.demand.put(name, &asked).map_err(|bad| bad.to_string()));
         let is_new = !self.requests.contains_key(name);
         let request = self.requests.entry(name.into()).or_default();
@@ -117,10 +118,15 @@ impl Desk {
         }
         match listed {
             Listed::Holds(uid, seen) | Listed::Put(uid, seen) => {
+                let waited = self.picture.pod(&uid).map(|pod| pod.node.is_empty());
+                if waited != Some(seen.node.is_empty()) {
+                    self.objects.pods_changed(now);
+                }
                 self.watchlist.saw(&uid, seen.is_stuck, now);
                 self.picture.put_pod(&uid, Some(seen));
             }
             Listed::Gone(uid) => {
+                self.objects.pods_changed(now);
                 self.watchlist.saw(&uid, false, now);
                 self.picture.put_pod(&uid, None);
             }

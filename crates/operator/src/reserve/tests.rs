@@ -237,6 +237,15 @@ fn pods_that_keep_away_from_each_other_get_a_machine_each() {
     assert_eq!(all.get(&ResourceName::CPU), 5 * 8000, "one machine is there, four must come");
 }
 
+#[test]
+fn a_machine_whose_pods_have_no_other_place_counts_again() {
+    let mut world = World::new(amounts(8, 8), &vec![amounts(5, 1); 3]);
+    let three = amounts(24, 24);
+    assert!(world.reserves.keep(world.row, &mut world.demand, &three, &[amounts(5, 1)]));
+    assert_eq!(world.aggregate().get(&ResourceName::CPU), 24_000, "all three machines, and no fourth");
+    assert!(!world.reserves.keep(world.row, &mut world.demand, &three, &[amounts(5, 1)]), "not twice");
+}
+
 proptest! {
     /// Whatever the sizes: every pod gets its place in a few rounds, then nothing moves; half of the pods go, and again.
     #[test]

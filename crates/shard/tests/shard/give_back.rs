@@ -223,8 +223,12 @@ fn an_operator_that_acknowledges_once_is_not_waited_for_twice() {
 
 /// Two machines of a cluster that asks for one: the other is on its way out, and its operator says nothing.
 fn one_leaving() -> (World, &'static str) {
-    let mut world =
-        World::new(vec![bound("a", "shop", 7), bound("b", "shop", 7), machine("spare", Idle), machine("more", Idle)]);
+    let mut world = World::new(vec![
+        bound("a", "shop", 7),
+        bound("b", "shop", 7),
+        machine("spare", Idle),
+        machine("more", Idle),
+    ]);
     world.manner = Manner::Silent;
     world.open(1, "shop");
     world.report(1, "shop", vec![need("shop", 7, 1)]);
@@ -248,7 +252,11 @@ fn demand_that_returns_within_the_grace_keeps_its_machine() {
     });
     assert_eq!(told, Some(Configured), "the cluster hears that it may keep it");
     world.pass(30 * MINUTE);
-    assert_eq!((world.begun(ActionKind::Reclaim), world.begun(ActionKind::Bootstrap)), (1, 0), "and then nothing moves");
+    assert_eq!(
+        (world.begun(ActionKind::Reclaim), world.begun(ActionKind::Bootstrap)),
+        (1, 0),
+        "and then nothing moves"
+    );
     assert_eq!(world.called("Drain"), 0, "also not when the grace it once had is over");
 
     // More than it can give comes from elsewhere, once.
@@ -277,5 +285,9 @@ fn what_is_drained_already_or_asked_for_by_others_is_not_taken_back() {
     world.open(2, "lab");
     world.report(2, "lab", vec![need("lab", 7, 1)]);
     world.pass(SECOND);
-    assert_eq!((world.state(leaving), world.begun(ActionKind::Bootstrap)), (Draining, 1), "its cluster's demand alone counts");
+    assert_eq!(
+        (world.state(leaving), world.begun(ActionKind::Bootstrap)),
+        (Draining, 1),
+        "its cluster's demand alone counts"
+    );
 }
