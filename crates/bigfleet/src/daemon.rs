@@ -20,20 +20,20 @@ pub(crate) const CANNOT_REACH: u8 = 3;
 #[derive(clap::Args)]
 pub(crate) struct TlsFlags {
     /// Certificate to show, on every edge served and dialled (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_key", "tls_ca"])]
-    tls_cert: Option<PathBuf>,
+    #[arg(id = "tls_cert", long = "tls-cert", value_name = "FILE", help_heading = "TLS", requires_all = ["tls_key", "tls_ca"])]
+    cert: Option<PathBuf>,
     /// Its key (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_ca"])]
-    tls_key: Option<PathBuf>,
+    #[arg(id = "tls_key", long = "tls-key", value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_ca"])]
+    key: Option<PathBuf>,
     /// Whose certificates the other side must show (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_key"])]
-    tls_ca: Option<PathBuf>,
+    #[arg(id = "tls_ca", long = "tls-ca", value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_key"])]
+    ca: Option<PathBuf>,
 }
 
 impl TlsFlags {
     /// The files, if there are any.
     pub(crate) fn files(&self) -> Result<Option<TlsFiles>, TlsError> {
-        TlsFiles::from_flags(self.tls_cert.clone(), self.tls_key.clone(), self.tls_ca.clone())
+        TlsFiles::from_flags(self.cert.clone(), self.key.clone(), self.ca.clone())
     }
 }
 

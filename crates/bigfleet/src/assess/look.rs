@@ -152,10 +152,10 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Assessment
         }
         let class = wanted.class.as_ref().and_then(|class| classes.get(class));
         let asked = asked(&pod.namespace().unwrap_or_default(), &wanted.request(class));
-        match all.put(&name, &asked) {
-            Ok(_) => {}
-            Err(bad) if refused.len() < MOST_REFUSED => refused.push(format!("{name}: {bad}")),
-            Err(_) => {}
+        if let Err(bad) = all.put(&name, &asked)
+            && refused.len() < MOST_REFUSED
+        {
+            refused.push(format!("{name}: {bad}"));
         }
         if let Some((_, unit)) = all.find(&name) {
             guests.push(Guest { request: unit.clone(), owner: 0, keeps_apart: false });

@@ -1,7 +1,7 @@
 //! A cluster's side: the shipped manifests' accounts and rights, `bigfleet pod-controller` and `bigfleet operator` as
 //! processes under exactly these, and machines that become nodes on paper.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, Condition, ConditionStatus, NodePhase, UpcomingNode};
 use bigfleet_kube_common::install;
-use bigfleet_kube_testbed::{ControlPlane, Joiner, NewNode, apply, http_get};
+use bigfleet_kube_testbed::{ControlPlane, apply, http_get, join_machines};
 use bigfleet_net::{Clock, SystemClock, nanos};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -72,7 +72,7 @@ impl Cluster {
             plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-operator").await.unwrap();
         let template = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(template.path(), "join {{ .ClusterID }} with {{ .JoinToken }}").unwrap();
-        let joining = tokio::spawn(join_machines(client.clone(), clock.clone()));
+        let joining = tokio::spawn(join_machines(client.clone()));
         let mut cluster = Self {
             client,
             clock,
@@ -316,52 +316,6 @@ impl<'a> Ask<'a> {
     pub(crate) fn of(on: &'a str, cpu: &'a str, memory: &'a str) -> Self {
         Self { on, cpu, memory, class: None, affinity: None }
     }
-}
-
-/// What machines do: when one is being configured its node comes, when it has left its node goes.
-async fn join_machines(client: Client, clock: Arc<SystemClock>) {
-    let joiner = Joiner::start(client.clone());
-    let upcoming: Api<UpcomingNode> = Api::all(client);
-    let mut joined: BTreeMap<String, String> = BTreeMap::new();
-    loop {
-        clock.sleep(ASK_AGAIN).await;
-        let Ok(list) = upcoming.list(&ListParams::default()).await else { continue };
-        let mut there = BTreeSet::new();
-        for machine in list {
-            let Some(status) = &machine.status else { continue };
-            let Some(provider_id) = &status.provider_id else { continue };
-            there.insert(provider_id.clone());
-            let comes = matches!(status.phase, NodePhase::Registered | NodePhase::Ready);
-            if comes && !joined.contains_key(provider_id) {
-                let name = node_name(&machine.name_any());
-                let resources = machine
-                    .spec
-                    .resources
-                    .iter()
-                    .map(|(name, amount)| (name.clone(), amount.as_str().to_owned()));
-                let new = NewNode {
-                    name: name.clone(),
-                    resources: resources.collect(),
-                    labels: machine.spec.labels.clone(),
-                    taints: Vec::new(),
-                    provider_id: Some(provider_id.clone()),
-                };
-                // A server that does not answer is asked again.
-                if joiner.join(new).await.is_ok() {
-                    joined.insert(provider_id.clone(), name);
-                }
-            }
-        }
-        let gone = joined.extract_if(.., |provider_id, _| !there.contains(provider_id)).collect::<Vec<_>>();
-        for (_, name) in gone {
-            let _ = joiner.leave(&name).await;
-        }
-    }
-}
-
-/// What the node of a machine is called here.
-pub(crate) fn node_name(machine: &str) -> String {
-    format!("node-of-{machine}")
 }
 
 /// A condition of a request.

@@ -1,14 +1,14 @@
 //! From a pod that waits to a machine that is given back, hop by hop.
 
 use bigfleet_crds::{RequestPhase, UpcomingNode};
-use bigfleet_kube_testbed::ControlPlane;
+use bigfleet_kube_testbed::{ControlPlane, node_name};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::discovery::ApiResource;
 use serde_json::json;
 
-use crate::cluster::{Ask, Cluster, holds, is_ready, node_name};
+use crate::cluster::{Ask, Cluster, holds, is_ready};
 use crate::fleet::Fleet;
 use crate::hops::Hops;
 
