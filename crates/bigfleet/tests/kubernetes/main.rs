@@ -5,6 +5,8 @@
 
 mod bars;
 mod cluster;
+mod document;
+mod explain;
 mod faults;
 mod fleet;
 mod fragments;
@@ -24,8 +26,14 @@ fn one_cluster() {
         scenarios![
             walk::pods_become_nodes_and_nodes_go_politely,
             fragments::awkward_pods_get_their_places_and_then_nothing_moves,
+            explain::a_pod_is_explained_through_the_cluster_and_through_the_shard,
         ],
     );
+}
+
+#[test]
+fn the_document() {
+    scenarios(Parts::All, 1, scenarios![document::the_walk_is_as_printed]);
 }
 
 #[test]
