@@ -1,6 +1,6 @@
 //! `bigfleet assess`: looks at a cluster once, changes nothing, and says what connecting it would mean.
 
-mod look;
+pub(crate) mod look;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     block_on(async {
         let client = args.api.connection().client().await.map_err(anyhow::Error::from)?;
-        let found = look::look(&client).await.map_err(anyhow::Error::from)?;
+        let found = look::look(&client).await.map_err(anyhow::Error::from)?.assessment;
         let terminal = Terminal::of_stdout();
         let mut out = stdout();
         match args.output.format(&terminal) {

@@ -18,6 +18,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod observe;
 mod operator;
 mod output;
 mod pause;
@@ -72,6 +73,7 @@ enum Command {
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
     Assess(assess::Args),
+    Observe(Box<observe::Args>),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Assess(args) => assess::run(&args),
+        Command::Observe(args) => observe::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

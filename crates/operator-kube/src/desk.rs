@@ -90,6 +90,8 @@ struct Request {
     pod: Box<str>,
     /// When it was first part of a roll-up; 0 before.
     acknowledged_unix_nanos: i64,
+    /// The shard has answered a roll-up with it: only then is there something to say about it.
+    is_answered: bool,
     /// The digest of the status it shows.
     written: u64,
     /// Why it is refused.

@@ -204,11 +204,7 @@ pub(crate) fn joined(verdict: &v1::Verdict, ready: usize) -> Said {
     let (holds, reason, message) = if all == 0 {
         (Holds::No, "NoMachines", "no machine counts for its need".to_owned())
     } else if ready == all {
-        (
-            Holds::Yes,
-            "Joined",
-            format!("all {all} {} joined and ready", plural(all, "machine has", "machines have")),
-        )
+        (Holds::Yes, "Joined", format!("all of its need's machines ({all}) have joined and are ready"))
     } else {
         (
             Holds::No,

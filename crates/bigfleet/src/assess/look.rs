@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::need::Need;
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use bigfleet_operator::demand::Demand;
 use bigfleet_operator::fit::{Guest, Hole, place};
@@ -100,8 +101,17 @@ where
     }
 }
 
+/// What was found, and the roll-ups that would be reported.
+pub(crate) struct Looked {
+    pub(super) assessment: Assessment,
+    /// Pods on nodes that are there set aside, as an operator does it.
+    pub(crate) as_it_is: Vec<Need>,
+    /// All pods.
+    pub(crate) with_all: Vec<Need>,
+}
+
 /// Looks.
-pub(super) async fn look(client: &Client) -> kube::Result<Assessment> {
+pub(crate) async fn look(client: &Client) -> kube::Result<Looked> {
     let nodes = list::<Node>(client).await?;
     let pods = list::<Pod>(client).await?;
     let classes = list::<PriorityClass>(client).await?;
@@ -124,7 +134,7 @@ fn is_ready(node: &Node) -> bool {
 }
 
 /// What follows from what a cluster holds.
-fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Assessment {
+fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Looked {
     let classes: BTreeMap<String, ClassDefaults> = classes
         .iter()
         .map(|class| {
@@ -168,15 +178,13 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Assessment
             let _ = as_it_is.put(&name, &asked);
         }
     }
-    let sum = |demand: &mut Demand| {
-        let needs = demand.rollup(|_| None);
-        needs.iter().fold(ResourceVec::ZERO, |sum, need| sum.add(&need.aggregate))
-    };
-    let (asked_with_all, asked_as_it_is) = (sum(&mut all), sum(&mut as_it_is));
+    let sum = |needs: &[Need]| needs.iter().fold(ResourceVec::ZERO, |sum, need| sum.add(&need.aggregate));
+    let (with_all, as_it_is) = (all.rollup(|_| None), as_it_is.rollup(|_| None));
+    let (asked_with_all, asked_as_it_is) = (sum(&with_all), sum(&as_it_is));
     seen.requested = written(&asked_with_all);
     let allocatable = nodes.iter().map(amounts_of).fold(ResourceVec::ZERO, |sum, node| sum.add(&node));
     let losses = losses.into_iter().map(|((field, effect), pods)| LossSeen { field, effect, pods });
-    Assessment {
+    let assessment = Assessment {
         nodes: Nodes {
             count: nodes.len() as u64,
             ready: nodes.iter().filter(|node| is_ready(node)).count() as u64,
@@ -192,7 +200,8 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Assessment
         },
         losses: losses.collect(),
         refused,
-    }
+    };
+    Looked { assessment, as_it_is, with_all }
 }
 
 fn written(amounts: &ResourceVec) -> BTreeMap<String, String> {
@@ -277,7 +286,8 @@ mod tests {
         };
         let nodes = [node("a"), node("b"), node("c")];
         let pods = [pod("1", Some("a"), None), pod("2", Some("b"), None), pod("3", None, Some(80))];
-        let found = assess(&nodes, &pods, &[]);
+        let Looked { assessment: found, as_it_is, with_all } = assess(&nodes, &pods, &[]);
+        assert_eq!((as_it_is.len(), with_all.len()), (1, 1));
         assert_eq!(
             (found.nodes.count, found.nodes.ready, found.pods.asking, found.pods.waiting),
             (3, 3, 3, 1)

@@ -68,8 +68,14 @@ fn penalty(bucket: i32) -> String {
 
 fn status(need: &Need) -> Cell {
     let why = reason(need.reason);
+    let pods = thousands(need.pods_waiting.into());
     match (need.satisfied, why.is_empty()) {
+        (true, _) if need.pods_waiting > 0 => Cell::toned(format!("covered, {pods} wait"), Tone::Warn),
         (true, _) => Cell::toned("covered", Tone::Good),
+        (false, _) if need.pods_waiting > 0 && !why.is_empty() => Cell::toned(
+            format!("{why}, {pods} wait"),
+            if why == "on its way" { Tone::Warn } else { Tone::Bad },
+        ),
         (false, true) => Cell::toned("short", Tone::Warn),
         (false, false) if why == "on its way" => Cell::toned(why, Tone::Warn),
         (false, false) => Cell::toned(why, Tone::Bad),
@@ -107,11 +113,9 @@ impl Listing for Args {
             Column::number(
                 "waiting",
                 |need: &Need| need.pods_waiting.into(),
-                |need, _| match need.pods_waiting {
-                    0 => String::new(),
-                    pods => thousands(pods.into()),
-                },
-            ),
+                |need, _| thousands(need.pods_waiting.into()),
+            )
+            .wide(),
             Column::new("missing", |need: &Need, _| {
                 amounts(if need.unresolved.is_empty() { &need.deficit } else { &need.unresolved })
             })

@@ -34,7 +34,8 @@ pub(crate) async fn the_walk_is_as_printed(plane: &ControlPlane, _namespace: Str
         ("PATH", path.as_str()),
         ("KUBECONFIG", &kubeconfig),
         ("BIGFLEET_SERVER", &server),
-        ("TERM", "xterm"),
+        ("NO_COLOR", "1"),
+        ("COLUMNS", "100"),
     ];
     let joining = tokio::spawn(join_machines(plane.client().await));
     let mut running: Vec<Process> = Vec::new();

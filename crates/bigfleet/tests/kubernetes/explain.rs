@@ -2,12 +2,14 @@
 
 use std::process::Command;
 
-use bigfleet_kube_testbed::{ControlPlane, Identity};
+use bigfleet_kube_testbed::{ControlPlane, Identity, apply};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
 use crate::cluster::{Ask, Cluster, condition};
 use crate::fleet::Fleet;
+
+const ASSESS: &str = include_str!("../../../../deploy/kubernetes/assess.yaml");
 
 pub(crate) async fn a_pod_is_explained_through_the_cluster_and_through_the_shard(
     plane: &ControlPlane,
@@ -67,12 +69,21 @@ pub(crate) async fn a_pod_is_explained_through_the_cluster_and_through_the_shard
         (&Value::from(1), &Value::from(name.as_str()))
     );
 
-    // Looking at the cluster needs no connection, and the same things are seen.
-    let seen = ask(&["assess", "--kubeconfig", kubeconfig.to_str().unwrap(), "--json"]);
+    // Looking at the cluster needs no connection and no rights but to look, and the same things are seen.
+    for document in ASSESS.split("\n---\n") {
+        apply(&shop.client, &serde_saphyr::from_str(document).unwrap()).await;
+    }
+    let looker = plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-assess").await.unwrap();
+    let looker = looker.to_str().unwrap();
+    let seen = ask(&["assess", "--kubeconfig", looker, "--json"]);
     assert_eq!(
         (&seen["pods"]["waiting"], &seen["packing"]["pods_without_hole"]),
         (&Value::from(1), &Value::from(1))
     );
+    let would = ask(&["observe", "--kubeconfig", looker, "--server", fleet.shard(), "--json"]);
+    assert_eq!(would["edited_needs"].to_string().trim_matches('"'), "1", "{would:#}");
+    let short = |side: &str| would[side]["short"].as_u64().unwrap();
+    assert_eq!(short("after"), short("before") + 1, "nobody could have it there either");
     shop.clear(ns).await;
 }
 

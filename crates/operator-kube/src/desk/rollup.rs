@@ -140,6 +140,12 @@ impl Desk {
             self.all_machines_told(now);
         }
         self.rollups.reception = reception;
+        for (name, request) in &mut self.requests {
+            if !request.is_answered && request.acknowledged_unix_nanos != 0 {
+                request.is_answered = true;
+                self.statuses.look_at(name);
+            }
+        }
         self.statuses.renew_soon(now);
     }
 }

@@ -185,7 +185,7 @@ impl Desk {
                 };
                 (state.digest, state.status.write(&mut state.since, &request.others, now))
             };
-            if request.written == digest {
+            if request.written == digest || (request.refused.is_none() && !request.is_answered) {
                 continue;
             }
             let acknowledged = request.acknowledged_unix_nanos;
