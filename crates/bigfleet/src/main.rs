@@ -32,6 +32,7 @@ mod suggest;
 mod top;
 mod up;
 mod version;
+mod web;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Web(Box<web::Args>),
     Operator(Box<operator::Args>),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
