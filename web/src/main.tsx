@@ -14,7 +14,7 @@ import { NeedScreen, Needs } from './screens/needs';
 import { Policy } from './screens/policy';
 import { System } from './screens/system';
 import { Timeline } from './screens/timeline';
-import { ClusterScreen, DecisionScreen, Preemptions } from './screens/told';
+import { ClusterScreen, DecisionScreen, PodScreen, Preemptions } from './screens/told';
 import { WhatIf } from './screens/whatif';
 import { Pill } from './ui';
 
@@ -31,7 +31,7 @@ const SCREENS: [string, string, string][] = [
   ['system', 'System', 's'],
 ];
 /** Screens that belong to another one in the list. */
-const PARENT: Record<string, string> = { need: 'needs', machine: 'machines', cluster: 'fleet', decision: 'timeline', preemptions: 'needs' };
+const PARENT: Record<string, string> = { need: 'needs', machine: 'machines', cluster: 'fleet', decision: 'timeline', preemptions: 'needs', pod: 'needs' };
 
 function Screen(props: { path: string[] }): JSX.Element {
   const [name, first = '', second = ''] = props.path;
@@ -43,6 +43,7 @@ function Screen(props: { path: string[] }): JSX.Element {
     case 'machine': return <MachineScreen key={first} name={first} />;
     case 'cluster': return <ClusterScreen key={first} name={first} />;
     case 'decision': return <DecisionScreen cycle={first} machine={second} />;
+    case 'pod': return <PodScreen key={first} name={first} />;
     case 'preemptions': return <Preemptions />;
     case 'timeline': return <Timeline />;
     case 'whatif': return <WhatIf />;

@@ -22,6 +22,8 @@ const origin = fleet?.url ?? 'http://127.0.0.1:7700';
 
 /** Answers from what was kept, and serves the page itself from what is committed. */
 async function replay(page) {
+  // A stream that says nothing: the first answer holds everything, and time stands still.
+  await page.addInitScript(() => { window.EventSource = class { close() {} }; });
   const kinds = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', html: 'text/html' };
   await page.route('**/*', async (route) => {
     const url = new URL(route.request().url());
@@ -30,7 +32,6 @@ async function replay(page) {
       const path = new URL(`../../crates/web/assets/${file}`, import.meta.url).pathname;
       return existsSync(path) ? route.fulfill({ contentType: kinds[file.split('.').pop()], body: readFileSync(path) }) : route.fulfill({ status: 404 });
     }
-    if (url.pathname === '/api/live') return route.fulfill({ contentType: 'text/event-stream', body: `data: ${JSON.stringify(answers['/api/hello'].now)}\n\n` });
     const kept = answers[url.pathname + url.search];
     return kept ? route.fulfill({ json: kept }) : route.fulfill({ status: 404, json: { error: { code: 'not_found', message: `not kept: ${url.pathname}${url.search}` } } });
   });
