@@ -25,7 +25,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// As OpenMetrics has it.
+    /// As `OpenMetrics` has it.
     pub(crate) fn text(&self) -> String {
         let (mut registry, mut text) = (Registry::default(), String::new());
         self.register(&mut registry);

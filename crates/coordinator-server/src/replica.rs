@@ -211,7 +211,7 @@ impl Running {
             }
             state.is_leading = false;
             self.metrics.leads(false);
-            if let Err(Ended::Stopped) = meanwhile(&mut state, &mut calls, self.clock.sleep(wait)).await {
+            if let Err(Ended::Stopped) = meanwhile(&state, &mut calls, self.clock.sleep(wait)).await {
                 return Ok(());
             }
             wait = (wait * 2).min(BACKOFF.1);
@@ -418,7 +418,7 @@ fn take(state: &mut State, change: Change) -> Result<(), Ended> {
             state.fleet.apply_one(Write::Put(entry));
         }
         Change::Entry(key, None) => {
-            let key = Key::parse(&key).ok_or_else(|| Ended::Nonsense(LoadError::Key(key)))?;
+            let key = Key::parse(&key).ok_or(Ended::Nonsense(LoadError::Key(key)))?;
             state.fleet.apply_one(Write::Delete(key));
         }
     }

@@ -227,10 +227,10 @@ impl Help {
             Phase::Pausing { until_unix_nanos } if now < *until_unix_nanos => return,
             Phase::Pausing { .. } => (search.source, search.asked) = (Source::Idle, BTreeSet::new()),
             Phase::Coming { machines } => {
-                let is_moving = |machine: &Box<str>| {
+                let is_moving = |machine: &str| {
                     fleet.transfer(machine).is_some_and(|transfer| transfer.step != Step::Arrived)
                 };
-                if !machines.iter().any(is_moving) {
+                if !machines.iter().any(|machine| is_moving(machine)) {
                     search.phase = Phase::Came { since_unix_nanos: now };
                 }
                 return;

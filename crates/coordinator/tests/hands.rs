@@ -64,10 +64,12 @@ impl Mind {
     /// Carries an order out, once.
     fn obey(&mut self, me: &str, id: &str, order: &Order, refuses: bool) {
         // What a shard does not hold, it cannot refuse to leave alone.
-        let holds = |machine: &Box<str>| self.acts_on(machine, domain_of(machine));
+        let holds = |machine: &str| self.acts_on(machine, domain_of(machine));
         let refuses = refuses
             && match order {
-                Order::Transfer { machines, from, .. } if **from == *me => machines.iter().any(holds),
+                Order::Transfer { machines, from, .. } if **from == *me => {
+                    machines.iter().any(|machine| holds(machine))
+                }
                 _ => true,
             };
         let outcome = if let Some(outcome) = self.answered.get(id) {
@@ -143,10 +145,10 @@ impl World {
                 // A donor offers what it holds.
                 let offered = Offered { machine: name.into(), domain: VALUES[*machine].into() };
                 let holders = self.holder_of(name, VALUES[*machine]);
-                let offered = holders.first().and_then(|from| {
+
+                holders.first().and_then(|from| {
                     transfer(&self.fleet, &[offered], (from, SHARDS[*to]), "help", 20, now).ok()
-                });
-                offered
+                })
             }
             Step::Report { shard, answers, refuses } => {
                 self.report(SHARDS[*shard], *answers, *refuses);

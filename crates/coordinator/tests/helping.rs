@@ -89,7 +89,8 @@ impl World {
         let asks: Vec<_> = self.help.asks().cloned().collect();
         for ask in asks {
             self.asked += 1;
-            let wanted = (1..).find(|count| cores(*count).covers(&ask.deficit)).expect("some number covers");
+            let wanted =
+                (1..100).find(|count| cores(*count).covers(&ask.deficit)).expect("some number covers");
             let donor = self.shards.get_mut(&*ask.donor).expect("a shard");
             // What a donor is short of itself, it does not give away for equal or lower priority.
             let spares = donor.short.0 == 0 || donor.short.1 < ask.priority;
