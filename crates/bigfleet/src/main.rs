@@ -30,6 +30,7 @@ mod suggest;
 mod top;
 mod up;
 mod version;
+mod web;
 
 use std::process::ExitCode;
 
@@ -66,6 +67,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Web(Box<web::Args>),
     Operator(Box<operator::Args>),
     Coordinator(Box<coordinator::Args>),
     Assign(coordinator::AssignArgs),
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Coordinator(args) => coordinator::run(&args),
         Command::Assign(args) => coordinator::assign(&args),

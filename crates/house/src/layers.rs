@@ -54,6 +54,10 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-tell", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-view"] },
     Layer {
+        name: "bigfleet-web",
+        may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-net", "bigfleet-view", "bigfleet-tell"],
+    },
+    Layer {
         name: "bigfleet-shard-server",
         may_use: &[
             "bigfleet-model",
@@ -118,6 +122,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-net",
             "bigfleet-view",
             "bigfleet-tell",
+            "bigfleet-web",
             "bigfleet-shard-server",
             "bigfleet-sim",
             "bigfleet-proto",
