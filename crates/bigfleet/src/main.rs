@@ -3,6 +3,7 @@
 //! Answers go to standard output, messages to standard error. Exit codes: 0 fine, 1 found something, 2 bad
 //! usage or input, 3 cannot reach.
 
+mod assess;
 mod at;
 mod clock;
 mod conform;
@@ -10,6 +11,7 @@ mod context;
 mod coordinator;
 mod crds;
 mod cycle;
+mod daemon;
 mod demand;
 mod doctor;
 mod exit;
@@ -17,6 +19,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod observe;
 mod operator;
 mod output;
 mod pause;
@@ -79,6 +82,8 @@ enum Command {
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
+    Assess(assess::Args),
+    Observe(Box<observe::Args>),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -114,6 +119,8 @@ fn main() -> ExitCode {
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
+        Command::Assess(args) => assess::run(&args),
+        Command::Observe(args) => observe::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

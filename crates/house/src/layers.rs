@@ -91,7 +91,7 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-crds", may_use: &[] },
-    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-crds", "bigfleet-net"] },
+    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net"] },
     Layer {
         name: "bigfleet-pod-controller",
         may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net", "bigfleet-kube-common"],

@@ -7,7 +7,7 @@
 //! A call that failed may have been carried out. Reading, watching and electing are tried at the next member; a commit is
 //! not: whoever does not know what became of it gives its leadership up and loads again.
 //!
-//! The client is ours, on the gRPC stack that is here anyway: the published one needs `protoc` to build (ADR 0028).
+//! The client is ours, on the gRPC stack that is here anyway: the published one needs `protoc` to build (ADR 0029).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
