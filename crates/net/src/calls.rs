@@ -288,7 +288,7 @@ struct Whole {
     /// What has arrived and was not passed on.
     held: VecDeque<Bytes>,
     /// How much of it is whole messages.
-    whole: usize,
+    ready: usize,
     /// How much of it is not.
     part: usize,
     /// What was passed on, and is being read.
@@ -338,7 +338,7 @@ impl Whole {
             clock,
             deadline,
             held: VecDeque::new(),
-            whole: 0,
+            ready: 0,
             part: 0,
             passed: 0,
             head: Head::default(),
@@ -351,7 +351,7 @@ impl Whole {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             if let Some(end) = self.head.take(rest) {
-                self.whole += self.part + end;
+                self.ready += self.part + end;
                 self.part = 0;
                 rest = &rest[end..];
             } else {
@@ -361,7 +361,7 @@ impl Whole {
         }
         if self.part == 0 {
             self.deadline = None;
-        } else if self.deadline.is_none() || self.whole > 0 {
+        } else if self.deadline.is_none() || self.ready > 0 {
             self.deadline = Some(self.clock.sleep(MESSAGE));
         }
         self.held.push_back(bytes);
@@ -370,13 +370,13 @@ impl Whole {
 
     /// The next bytes of whole messages.
     fn next(&mut self) -> Option<Bytes> {
-        let first = self.held.front_mut().filter(|_| self.whole > 0)?;
-        let len = first.len().min(self.whole);
+        let first = self.held.front_mut().filter(|_| self.ready > 0)?;
+        let len = first.len().min(self.ready);
         let bytes = first.split_to(len);
         if !first.has_remaining() {
             self.held.pop_front();
         }
-        self.whole -= len;
+        self.ready -= len;
         self.passed += len;
         Some(bytes)
     }
@@ -416,7 +416,7 @@ impl HttpBody for Whole {
                 Poll::Ready(None) => {
                     // A message that is cut off is passed on as it is: whoever reads it says so.
                     this.is_over = true;
-                    this.whole += std::mem::take(&mut this.part);
+                    this.ready += std::mem::take(&mut this.part);
                 }
                 Poll::Pending => {
                     let late = this.deadline.as_mut().is_some_and(|late| late.as_mut().poll(cx).is_ready());
@@ -496,7 +496,7 @@ mod tests {
             // Or the runtime thinks that this test has had its share.
             tokio::task::yield_now().await;
             let next = poll_fn(|cx| {
-                Poll::Ready(match Pin::new(&mut self.whole).poll_frame(cx) {
+                Poll::Ready(match Pin::new(&mut self.ready).poll_frame(cx) {
                     Poll::Pending => Ok(None),
                     Poll::Ready(Some(frame)) => frame.map(|frame| Some(frame.into_data().unwrap().len())),
                     Poll::Ready(None) => Ok(Some(0)),

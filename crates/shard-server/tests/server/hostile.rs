@@ -78,7 +78,7 @@ impl Half {
         for bytes in [announced(hello.len() as u32), hello.into(), announced(announces)] {
             stream.send_data(bytes, false).unwrap();
         }
-        let chunk = Bytes::from_static(&[0; 64 << 10]);
+        let chunk = Bytes::from(vec![0; 64 << 10]);
         for _ in 0..sends / chunk.len() {
             stream.send_data(chunk.clone(), false).unwrap();
         }
