@@ -151,7 +151,7 @@ async fn open(
     };
     let (address, role) = io.peer();
     let place = places.take(role.as_ref()).await?;
-    let peer = Peer { address, role, cut: Cut::default(), in_flight: Arc::default() };
+    let peer = Peer { address, role, cut: Cut::default() };
     let look = places.counts_calls.then(|| clock.sleep(FIRST_CALL));
     Ok(Connection { io, peer, clock: clock.clone(), look, _place: place })
 }
@@ -211,8 +211,6 @@ pub struct Peer {
     pub role: Option<Result<Role, IdentityError>>,
     /// Ends the connection under everything that uses it.
     pub cut: Cut,
-    /// How many bytes of unfinished messages the connection holds.
-    pub(crate) in_flight: Arc<Mutex<usize>>,
 }
 
 /// Ends a connection whose other end does not read, when nothing polite can reach it any more.
@@ -220,7 +218,7 @@ pub struct Peer {
 pub struct Cut(Arc<Mutex<CutState>>);
 
 #[derive(Debug, Default)]
-struct CutState {
+pub(crate) struct CutState {
     is_cut: bool,
     seats: usize,
     reader: Option<Waker>,
@@ -230,6 +228,8 @@ struct CutState {
     called: u64,
     /// Of `called`, how many there were when somebody last looked.
     seen: u64,
+    /// Bytes of unfinished messages.
+    pub(crate) in_flight: usize,
 }
 
 /// One call under way on a connection.
@@ -243,7 +243,7 @@ impl Drop for Ticket {
 }
 
 impl Cut {
-    fn state(&self) -> MutexGuard<'_, CutState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, CutState> {
         self.0.lock().expect("no holder panics")
     }
 

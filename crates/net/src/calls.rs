@@ -25,7 +25,7 @@ use tonic::codegen::http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::accept::{Connection, Peer, Ticket, accepted};
+use crate::accept::{Connection, Cut, Peer, Ticket, accepted};
 use crate::clock::{Clock, Sleep};
 use crate::identity::Role;
 
@@ -111,14 +111,14 @@ impl Budget {
 pub struct Purse {
     budget: Budget,
     role: Option<Role>,
-    /// What its connection holds.
-    connection: Arc<Mutex<usize>>,
+    /// Knows what its connection holds.
+    connection: Cut,
 }
 
 impl Purse {
     fn new(budget: &Budget, peer: Option<&Peer>) -> Self {
         let role = peer.and_then(|peer| peer.role.clone()).and_then(Result::ok);
-        let connection = peer.map(|peer| peer.in_flight.clone()).unwrap_or_default();
+        let connection = peer.map(|peer| peer.cut.clone()).unwrap_or_default();
         Self { budget: budget.clone(), role, connection }
     }
 
@@ -141,12 +141,12 @@ impl Lease {
         let Purse { budget, role, connection } = &self.purse;
         let most = budget.0.most;
         let mut taken = budget.taken();
-        let mut connection = connection.lock().expect("no holder panics");
+        let mut connection = connection.state();
         let of_role = role.as_ref().map_or(0, |role| taken.identities.get(role).copied().unwrap_or(0));
         let is_small = self.bytes + bytes <= most.small_bytes();
         let all = if is_small { most.all_bytes } else { most.all_bytes / 4 * 3 };
         for (whose, held, most) in [
-            ("a connection", *connection, most.connection_bytes),
+            ("a connection", connection.in_flight, most.connection_bytes),
             ("an identity", of_role, most.identity_bytes),
             ("all callers together", taken.all, all),
         ] {
@@ -157,7 +157,7 @@ impl Lease {
         if let Some(role) = role {
             *taken.identities.entry(role.clone()).or_default() += bytes;
         }
-        *connection += bytes;
+        connection.in_flight += bytes;
         taken.all += bytes;
         self.bytes += bytes;
         Ok(())
@@ -168,7 +168,7 @@ impl Lease {
         let bytes = bytes.min(self.bytes);
         let mut taken = self.purse.budget.taken();
         taken.all -= bytes;
-        *self.purse.connection.lock().expect("no holder panics") -= bytes;
+        self.purse.connection.state().in_flight -= bytes;
         if let Some(role) = &self.purse.role
             && let Some(held) = taken.identities.get_mut(role)
         {
@@ -496,7 +496,7 @@ mod tests {
             // Or the runtime thinks that this test has had its share.
             tokio::task::yield_now().await;
             let next = poll_fn(|cx| {
-                Poll::Ready(match Pin::new(&mut self.ready).poll_frame(cx) {
+                Poll::Ready(match Pin::new(&mut self.whole).poll_frame(cx) {
                     Poll::Pending => Ok(None),
                     Poll::Ready(Some(frame)) => frame.map(|frame| Some(frame.into_data().unwrap().len())),
                     Poll::Ready(None) => Ok(Some(0)),
@@ -566,11 +566,11 @@ mod tests {
     #[test]
     fn large_callers_leave_room_for_small_ones() {
         let budget = Budget::new(MOST);
-        let purse = |role: Option<Role>| Purse { budget: budget.clone(), role, connection: Arc::default() };
+        let purse = |role: Option<Role>| Purse { budget: budget.clone(), role, connection: Cut::default() };
         let shop = purse(Some(Role::Cluster("shop".into())));
         let mut lease = shop.lease();
         lease.grow(2500).unwrap();
-        let again = Purse { connection: Arc::default(), ..shop.clone() };
+        let again = Purse { connection: Cut::default(), ..shop.clone() };
         assert_eq!(again.lease().grow(1).unwrap_err().whose, "an identity");
         let mut other = purse(None).lease();
         other.grow(500).unwrap();
