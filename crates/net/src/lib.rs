@@ -11,6 +11,7 @@
 //! Absent on purpose: what is served. That is for the crates that use this one.
 
 mod accept;
+mod budget;
 mod calls;
 mod clock;
 mod descriptors;
@@ -22,7 +23,8 @@ mod reflection;
 mod tls;
 
 pub use accept::{Connection, Cut, Peer, Seat, Ticket, incoming};
-pub use calls::{Budget, CallLayer, Calls, InFlight, Lease, OverBudget, Purse};
+pub use budget::{Budget, InFlight, Lease, OverBudget, Purse};
+pub use calls::{CallLayer, Calls};
 pub use clock::{Clock, Sleep, SystemClock, VirtualClock, nanos};
 pub use descriptors::descriptors;
 pub use dial::{DialError, dial};
