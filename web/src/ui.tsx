@@ -306,8 +306,8 @@ export function Long<T>(props: {
     );
   }
   return (
-    <div class="long" role="table" aria-label={props.label} aria-rowcount={(total ?? 0) + 1}>
-      <div class="tbody" role="presentation" ref={box} tabIndex={0} onScroll={(event) => setAt(event.currentTarget.scrollTop)}>
+    <div class="long">
+      <div class="tbody" role="table" aria-label={props.label} aria-rowcount={(total ?? 0) + 1} ref={box} tabIndex={0} onScroll={(event) => setAt(event.currentTarget.scrollTop)}>
         <div class="thead" role="rowgroup">
           <div class="tr" role="row" style={{ gridTemplateColumns: template }}>
             {props.columns.map((column) => (
@@ -318,9 +318,9 @@ export function Long<T>(props: {
           </div>
         </div>
         <div class="tall" role="rowgroup" style={{ height: `${(total ?? 0) * ROW}px` }}>{shown}</div>
-        {total === null && <p class="loading">Asking for {props.label}…</p>}
-        {total === 0 && <Empty>{props.empty}</Empty>}
       </div>
+      {total === null && <p class="loading">Asking for {props.label}…</p>}
+      {total === 0 && <Empty>{props.empty}</Empty>}
       {error && <p class="note warn" role="status">Not refreshed: {error.message}</p>}
       {total !== null && total > 0 && <p class="count">{int(total)} {props.label}</p>}
     </div>

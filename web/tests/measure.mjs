@@ -1,6 +1,6 @@
 // How long the page takes in front of many machines: node tests/measure.mjs [MACHINES] [ROUNDS]
 // A simulated provider of that many slots, a real shard, the page, and Chromium. Takes some minutes for 500,000.
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { browser, open, start } from './lib.mjs';
 
 const machines = process.argv[2] ?? '500000';
@@ -11,11 +11,16 @@ const free = () => new Promise((resolve) => {
     server.close(() => resolve(port));
   });
 });
+const answers = (port) => new Promise((resolve) => {
+  const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); });
+  socket.on('error', () => resolve(false));
+});
 const median = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)];
 const say = (name, all, unit = 'ms') => console.log(`${name.padEnd(44)} median ${median(all).toFixed(1)} ${unit}   worst ${Math.max(...all).toFixed(1)} ${unit}`);
 
 const [cloud, grpc] = [await free(), await free()];
-const provider = await start(['provider', 'sim', '--addr', `127.0.0.1:${cloud}`, '--machines', machines, '--seed', '42'], /./);
+const provider = await start(['provider', 'sim', '--addr', `127.0.0.1:${cloud}`, '--machines', machines, '--seed', '42', '--http', 'none', '--admin', 'none'], null);
+while (!(await answers(cloud))) await new Promise((resolve) => setTimeout(resolve, 200));
 const shard = await start(['shard', '--memory-only', '--provider', `sim=http://127.0.0.1:${cloud}`, '--listen', `127.0.0.1:${grpc}`, '--metrics', 'none', '--web', '127.0.0.1:0', '--log-filter', 'error'], /^page on (\S+)/);
 const url = shard.match[1];
 const { opened, close } = await browser();
@@ -25,7 +30,8 @@ try {
   const api = (path) => page.evaluate(async (path) => (await fetch(path)).json(), path);
   const begun = Date.now();
   for (;;) {
-    const { known } = await api('/api/machines?limit=1');
+    const { now } = await api('/api/hello');
+    const known = now.summary?.providers.reduce((sum, one) => sum + one.machines, 0) ?? 0;
     if (known >= Number(machines)) break;
     if (Date.now() - begun > 900_000) throw new Error(`only ${known} machines after 15 min`);
     await page.waitForTimeout(2000);
@@ -42,7 +48,7 @@ try {
       new MutationObserver(() => {
         if (!window.__drawn && document.querySelector('.supply')) {
           window.__drawn = -1;
-          requestAnimationFrame(() => requestAnimationFrame(() => (window.__drawn = performance.now())));
+          requestAnimationFrame(() => setTimeout(() => (window.__drawn = performance.now())));
         }
       }).observe(document, { childList: true, subtree: true });
     });
