@@ -71,8 +71,11 @@ pub(crate) async fn explain(
     match thing.as_str() {
         "pod" => {
             let key = need_of_pod(&mut client, &name).await?;
-            let request =
-                v1::ExplainNeedRequest { need: key.long_id, machines: 50, ..v1::ExplainNeedRequest::default() };
+            let request = v1::ExplainNeedRequest {
+                need: key.long_id,
+                machines: 50,
+                ..v1::ExplainNeedRequest::default()
+            };
             let found = client.explain_need(request).await;
             told(&headers, "NeedExplanation", found, |found| {
                 let mut story = Story::default();
