@@ -5,6 +5,8 @@
 //! the last cycle, so the work follows what changed and what is short, not the size of the fleet.
 
 mod bargain;
+mod book;
+mod by_domain;
 mod cache;
 mod choice;
 mod fold;
@@ -14,6 +16,7 @@ mod prices;
 mod release;
 mod sets;
 mod spread;
+mod stock;
 mod totals;
 mod trial;
 mod trim;
@@ -202,9 +205,9 @@ impl Cycle<'_> {
         probe(Step::Credit);
 
         // Apart from the cache while they are in use; they go back at the end.
-        let (mut supply_sets, mut prices) =
-            (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.prices));
-        let market = Market::new(sources, &mut supply_sets, &mut prices);
+        let (mut supply_sets, mut stocks) =
+            (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.stocks));
+        let market = Market::new(sources, &mut supply_sets, &mut stocks);
         let planned = cache.planned(|cluster| !waiting.contains_key(&cluster));
         let planned = planned.iter().map(|(cluster, credit)| (*cluster, &**credit));
         let mut slots = Vec::new();
@@ -243,8 +246,8 @@ impl Cycle<'_> {
         };
         probe(Step::Preempt);
 
-        drop(market);
-        (cache.sets, cache.prices) = (supply_sets, prices);
+        market.close();
+        (cache.sets, cache.stocks) = (supply_sets, stocks);
         reclaims(&mut decision, cache, sources, options, &preempted);
         decision.actions.extend(due.into_iter().map(|machine| Action {
             kind: ActionKind::Delete,
@@ -274,6 +277,10 @@ impl Cycle<'_> {
     fn settle(&mut self, probe: &mut dyn FnMut(Step)) -> Work {
         let Cycle { vocab, inventory, needs, interest, sets, index, cache, .. } = self;
         let work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
+        if work.rebuilt {
+            cache.stocks.touched.note_all();
+        }
+        cache.stocks.touched.note(index.touched_lots.drain(..));
         sets.evaluate(&index.classes, work.rebuilt);
         cache.sets.refresh(&index.classes, index.generation, needs.len());
         cache.folds.refresh(needs.folds(), index, sets);

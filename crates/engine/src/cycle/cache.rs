@@ -8,15 +8,14 @@ use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::fleet::Parallelism;
-use crate::intern::{Map, NONE};
+use crate::intern::NONE;
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
 use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
-use super::bargain::Book;
 use super::fold::{FoldMemory, Normal, normalise};
-use super::market::Market;
+use super::market::{Market, Stocks};
 use super::preempt::{Claimants, Preempt, Rules};
 use super::sets::SupplySets;
 use super::turns::Stopped;
@@ -60,7 +59,7 @@ pub(crate) struct Cache {
     pub(super) plans: Vec<Option<Plan>>,
     pub(super) folds: FoldMemory,
     pub(super) sets: SupplySets,
-    pub(super) prices: Map<usize, Book>,
+    pub(super) stocks: Stocks,
     pub(super) claimants: Claimants,
     /// Whether the last cycle looked for victims.
     pub(super) preempting: bool,

@@ -471,9 +471,9 @@ impl<'a, 'm> Preempt<'a, 'm> {
         claims: &[u32],
         draining: &[u32],
     ) -> Option<Vec<u32>> {
-        let (sources, dims) = (self.sources, self.sources.vocab.dim_count());
+        let sources = self.sources;
         let mut missing = self.left_for_victims(value, domain, demand, short, claims, draining);
-        let (_, victims) = self.victim_totals(number, domain).of(value, demand, dims);
+        let (_, victims) = self.victim_totals(number, domain).of(value, demand);
         if !reaches(&victims, &missing) {
             return None;
         }
@@ -505,7 +505,8 @@ impl<'a, 'm> Preempt<'a, 'm> {
         let classes = sources.classes;
         let now = self.now.as_ref().expect("a priority is being served");
         if !now.totals.contains_key(&(number, domain)) {
-            let mut table = DomainTotals::new(classes.domain_len(domain), self.moves.len());
+            let mut table =
+                DomainTotals::new(classes.domain_len(domain), sources.vocab.dim_count(), self.moves.len());
             for class in &self.market.sets.get(number).classes {
                 for cell in self.bound.cells_of_class(domain, *class) {
                     let cells = &self.bound.domains[domain];

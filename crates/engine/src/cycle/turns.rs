@@ -14,7 +14,7 @@ use crate::needs::Demand;
 use crate::vocab::Amounts;
 
 use super::Short;
-use super::bargain::{Bargain, CellShelf, Pick};
+use super::bargain::{Bargain, Pick};
 use super::choice::{Chosen, NothingFree, choose};
 use super::market::Market;
 use super::spread::Spread;
@@ -281,9 +281,8 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
         }
         let mut lines = self.market.lines_by_domain(demand, domain);
         lines.lines.iter().for_each(|line| spread.open(line.value));
-        let cells = &sources.index.free.domains[domain];
-        let mut shelf = CellShelf { cells, inventory: sources.inventory, taken: &self.market.taken };
-        let mut bargain = Bargain::new(&mut lines.lines, &mut shelf, demand, missing, classes);
+        let shelf = self.market.cells(domain);
+        let mut bargain = Bargain::new(&mut lines.lines, shelf, demand, missing, classes);
         loop {
             let limit = spread.limit();
             let (one, value) = if let Some(pick) = bargain.next(missing, |v| spread.permits(v, limit)) {
