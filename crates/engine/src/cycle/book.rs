@@ -102,14 +102,14 @@ mod tests {
     fn close_prices_are_told_apart_however_they_come() {
         let price = |ulps: u64| f64::from_bits(1.5_f64.to_bits() + ulps);
         let (mut vocab, mut book) = (Vocabulary::default(), Book::default());
-        let mut terms = |ulps: u64, vocab: &mut Vocabulary| vocab.terms(price(ulps), 0.0) << 2 | 1;
+        let terms = |ulps: u64, vocab: &mut Vocabulary| vocab.terms(price(ulps), 0.0) << 2 | 1;
         let (a, far) = (terms(0, &mut vocab), terms(100, &mut vocab));
         assert!(!book.refresh(PenaltyBucket::ZERO, &vocab));
         assert_eq!((book.of(a).1, book.of(far).1), (0, 0));
         let again = vocab.terms(price(100), 0.5) << 2 | 1;
         assert!(!book.refresh(PenaltyBucket::ZERO, &vocab), "an equal price is no close one");
         assert_eq!(book.of(again), book.of(far));
-        let mut terms = |ulps: u64, vocab: &mut Vocabulary| vocab.terms(price(ulps), 0.0) << 2 | 1;
+        let terms = |ulps: u64, vocab: &mut Vocabulary| vocab.terms(price(ulps), 0.0) << 2 | 1;
         let (b, c) = (terms(3, &mut vocab), terms(9, &mut vocab));
         assert!(book.refresh(PenaltyBucket::ZERO, &vocab));
         assert_eq!([a, b, c, far].map(|rank| book.of(rank).1), [0, 1, 2, 0]);

@@ -7,9 +7,9 @@ use crate::vocab::{Amounts, Dim};
 use super::choice::{Free, Totals};
 use super::market::Market;
 use super::prices::{Asking, Tier};
+use super::sources::Sources;
 use super::totals::DomainTotals;
 use super::trim::trim;
-use super::walk::Sources;
 
 /// What is free for one gang, by domain.
 pub(crate) struct FreeByDomain<'b, 'a> {

@@ -15,7 +15,7 @@ use crate::intern::NONE;
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Dim};
 
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// The domain a gang was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use super::by_domain::FreeByDomain;
 use super::choice::{Free, Totals};
 use super::prices::{Asking, Tier};
 use super::sets::SupplySets;
+use super::sources::Sources;
 use super::stock::{Ranks, Shelf, Stock, Touched};
 use super::totals::DomainTotals;
-use super::walk::Sources;
 
 /// What is kept of the free machines from cycle to cycle, by penalty bucket.
 #[derive(Clone, Default)]

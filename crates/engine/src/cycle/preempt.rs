@@ -16,13 +16,14 @@ use crate::vocab::Amounts;
 
 use super::Short;
 use super::choice::reaches;
+use super::credit::Credit;
 use super::market::Market;
 use super::prices::victim_cost;
+use super::sources::Sources;
 use super::spread::Spread;
 use super::totals::DomainTotals;
 use super::trim::trim;
 use super::victims::{VictimQueue, Victims};
-use super::walk::{Credit, Sources};
 
 /// The priority of the need that claims each bound machine. Kept from cycle to cycle once it is needed.
 #[derive(Clone, Default)]
@@ -53,13 +54,25 @@ impl Claimants {
     }
 
     pub(crate) fn enter(&mut self, credit: &Credit) {
-        for (row, machine) in credit.claims() {
-            let at = machine as usize;
+        (0..credit.rows.len() as u32).for_each(|row| self.enter_row(credit, row));
+    }
+
+    /// Enters the claims of one need.
+    pub(crate) fn enter_row(&mut self, credit: &Credit, row: u32) {
+        let priority = i64::from(credit.rows[row as usize].priority());
+        for machine in credit.claims_of(row as usize) {
+            let at = *machine as usize;
             if self.priority.len() <= at {
                 self.priority.resize(at + 1, Self::UNCLAIMED);
             }
-            self.priority[at] = i64::from(credit.rows[row].priority());
+            self.priority[at] = priority;
         }
+    }
+
+    /// Forgets the claims of one need.
+    pub(crate) fn leave_row(&mut self, credit: &Credit, row: u32) {
+        let claims = credit.claims_of(row as usize);
+        claims.iter().for_each(|machine| self.priority[*machine as usize] = Self::UNCLAIMED);
     }
 
     pub(crate) fn leave(&mut self, credit: &Credit) {

@@ -25,7 +25,7 @@ use super::bargain::{Pick, Rank, SPECULATIVE};
 use super::book::Book;
 use super::prices::Asking;
 use super::sets::{SupplySet, SupplySets};
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// The bound of a slot that has no machine left: above every [`Asking::key`].
 const NOTHING: u64 = u64::MAX;

@@ -16,10 +16,11 @@ use crate::vocab::Amounts;
 use super::Short;
 use super::bargain::{Bargain, Pick};
 use super::choice::{Chosen, NothingFree, choose};
+use super::credit::Credit;
 use super::market::Market;
 use super::spread::Spread;
 use super::trim::trim;
-use super::walk::{Credit, Mode, Stop, Walk};
+use super::walk::{Mode, Stop, Walk};
 
 /// The place of a turn in precedence order. Within a cluster turns are numbered in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ impl Got {
 
 /// A cluster that is walked turn by turn, and why it stands still.
 pub(crate) struct Stopped<'a> {
-    pub(crate) walk: Walk<'a>,
+    pub(crate) walk: Box<Walk<'a>>,
     pub(crate) stop: Stop,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Turns<'a, 'r, W> {
     queue: BinaryHeap<Reverse<(Place, u32)>>,
     /// The needs their own clusters left short, in precedence order.
     shorts: Vec<Short>,
-    ended: Vec<Walk<'a>>,
+    ended: Vec<Box<Walk<'a>>>,
 }
 
 /// What came of all turns.
@@ -84,12 +85,12 @@ pub(crate) struct Taken<'a> {
     /// The needs their own clusters left short, in precedence order.
     pub(crate) shorts: Vec<Short>,
     /// The walks that went on here, at their ends.
-    pub(crate) walks: Vec<Walk<'a>>,
+    pub(crate) walks: Vec<Box<Walk<'a>>>,
     /// The free machines, and who took which of them.
     pub(crate) market: Market<'a>,
 }
 
-impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
+impl<'a, 'r, W: FnMut(u32) -> Box<Walk<'a>>> Turns<'a, 'r, W> {
     pub(crate) fn new(market: Market<'a>, rank: &'r [u32], walk_again: W) -> Self {
         Self {
             market,
@@ -167,7 +168,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
             let stop = walk.advance(Mode::Until(turn));
             debug_assert_eq!((stop, walk.turn()), (Stop::Short, turn), "a walk repeats itself");
             let mut got: Vec<Got> = picked.into_iter().map(Got::Free).collect();
-            self.take_over(&mut walk, &demand, None, &mut missing, &mut got);
+            self.take_over(&walk, &demand, None, &mut missing, &mut got);
             self.end_turn(walk, None, missing, got);
             return;
         }
@@ -213,7 +214,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
                 got.extend(picked.into_iter().map(Got::Free));
             }
             if !is_zero(&missing) {
-                self.take_over(&mut walk, &demand, chosen, &mut missing, &mut got);
+                self.take_over(&walk, &demand, chosen, &mut missing, &mut got);
             }
         }
         self.end_turn(walk, chosen, missing, got);
@@ -236,8 +237,8 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
 
     /// Picks what needs after this one keep, until nothing is missing.
     fn take_over(
-        &mut self,
-        walk: &mut Walk<'a>,
+        &self,
+        walk: &Walk<'a>,
         demand: &Demand,
         chosen: Option<Chosen>,
         missing: &mut Amounts,
@@ -309,7 +310,13 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
     }
 
     /// Gives back what is not needed after all, writes down what a need got, and walks its cluster on.
-    fn end_turn(&mut self, mut walk: Walk<'a>, chosen: Option<Chosen>, missing: Amounts, mut got: Vec<Got>) {
+    fn end_turn(
+        &mut self,
+        mut walk: Box<Walk<'a>>,
+        chosen: Option<Chosen>,
+        missing: Amounts,
+        mut got: Vec<Got>,
+    ) {
         let demand = walk.demand().clone();
         let market = &mut self.market;
         let classes = market.sources.classes;

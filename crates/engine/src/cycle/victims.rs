@@ -14,7 +14,7 @@ use crate::vocab::Amounts;
 
 use super::bargain::Head;
 use super::preempt::Rules;
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// Unclaimed victims, then claimed ones.
 const ROUNDS: [bool; 2] = [false, true];
