@@ -230,6 +230,17 @@ impl Index {
         self.free_classes.iter().any(|classes| classes.contains(class))
     }
 
+    /// How many free machines there are of a class.
+    pub(crate) fn free_count(&self, class: u32) -> u32 {
+        self.free_count.iter().map(|count| count[class as usize]).sum()
+    }
+
+    /// How many free machines there are of each class.
+    pub(crate) fn free_counts(&self) -> Vec<u32> {
+        let [idle, speculative] = &self.free_count;
+        idle.iter().zip(speculative).map(|(idle, speculative)| idle + speculative).collect()
+    }
+
     /// How many live machines there are of each class, free or not, as of the last cycle.
     pub(crate) fn live_count(&self, inventory: &Inventory) -> &[u32] {
         self.live_count.get_or_init(|| {

@@ -13,10 +13,11 @@ use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
+use super::claimants::{Claimants, Rules};
 use super::credit::Credit;
 use super::fold::{FoldMemory, Normal, normalise};
 use super::market::{Market, Stocks};
-use super::preempt::{Claimants, Preempt, Rules};
+use super::preempt::Preempt;
 use super::renew::Owners;
 use super::sets::SupplySets;
 use super::sources::Sources;
@@ -291,7 +292,10 @@ impl Cache {
         let ready: Vec<bool> =
             clusters.map(|cluster| options.ready.contains(vocab.cluster_name(cluster))).collect();
         let rules = Rules { options, claimants, ready: &ready };
-        let mut preempt = Preempt::new(bound, market, rules);
+        let reported = (0..).zip(&self.plans).filter(|(cluster, _)| ready[*cluster as usize]);
+        let unclaimed = reported.filter_map(|(_, plan): (u32, _)| plan.as_ref());
+        let unclaimed = unclaimed.flat_map(|plan| plan.credit.excess.iter().copied());
+        let mut preempt = Preempt::new(bound, market, rules, unclaimed);
         for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
             let credit =
                 &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;

@@ -43,6 +43,8 @@ pub(crate) struct Market<'a> {
     pub(crate) taken: Bits,
     /// By lot, how many of its first machines are taken.
     done: Vec<u32>,
+    /// By class, how many free machines are left.
+    left: Vec<u32>,
     ranks: Ranks,
     pub(super) tables: Map<(u32, usize), DomainTotals>,
     /// Every machine taken or returned.
@@ -58,6 +60,7 @@ impl<'a> Market<'a> {
             open: Vec::new(),
             taken: Bits::with_bound(sources.inventory.bound()),
             done: vec![0; sources.index.free.lots.len()],
+            left: sources.index.free_counts(),
             ranks: Vec::new(),
             tables: Map::default(),
             moves: Vec::new(),
@@ -111,12 +114,15 @@ impl<'a> Market<'a> {
         let number = self.set(demand);
         let bucket = demand.need.profile.interruption();
         self.open(bucket);
-        let Self { sources, sets, stocks, taken, done, ranks, moves, .. } = self;
+        let Self { sources, sets, stocks, taken, done, left, ranks, moves, .. } = self;
         let stock = stocks.by_bucket[bucket.ordinal()].as_mut().expect("an open stock is there");
         let mut shelf = Shelf { sources: *sources, taken, done };
         let set = (number, sets.get(number));
         let picked = Arc::make_mut(stock).cover(set, demand, missing, &mut shelf, ranks);
-        moves.extend(picked.iter().map(|pick| (pick.machine, true)));
+        for pick in &picked {
+            moves.push((pick.machine, true));
+            left[sources.class_of(pick.machine) as usize] -= 1;
+        }
         picked
     }
 
@@ -179,7 +185,8 @@ impl<'a> Market<'a> {
     /// The lines of all domains of a key, for a strict spread.
     pub(crate) fn lines_by_domain(&mut self, demand: &Demand, domain: usize) -> Lines {
         let number = self.set(demand);
-        let classes = self.sets.get(number).classes.clone();
+        let classes = self.sets.get(number).classes.iter().copied();
+        let classes: Vec<u32> = classes.filter(|class| self.left[*class as usize] > 0).collect();
         let lots = &self.sources.index.free;
         self.lines(demand, domain, classes.iter().flat_map(|class| lots.cells_of_class(domain, *class)))
     }
@@ -188,6 +195,7 @@ impl<'a> Market<'a> {
     pub(crate) fn take(&mut self, pick: Pick) {
         let fresh = self.taken.insert(pick.machine);
         debug_assert!(fresh, "a machine is taken once");
+        self.left[self.sources.class_of(pick.machine) as usize] -= 1;
         self.moves.push((pick.machine, true));
     }
 
@@ -198,7 +206,9 @@ impl<'a> Market<'a> {
         self.taken.remove(pick.machine);
         let row = inventory.row(pick.machine);
         // The pick's class stands for the shape only.
-        let lot = index.free_lot(sources.class_of(pick.machine), row);
+        let class = sources.class_of(pick.machine);
+        self.left[class as usize] += 1;
+        let lot = index.free_lot(class, row);
         let machines = &index.free.lots[lot as usize].machines;
         let at = machines.partition_point(|machine| inventory.row(*machine).order < row.order) as u32;
         debug_assert_eq!(machines[at as usize], pick.machine, "a returned machine lies in its lot");
@@ -236,16 +246,21 @@ impl<'a> Market<'a> {
     /// Brings the table of a set up to the present, making it if there is none.
     fn catch_up(&mut self, number: u32, domain: usize) {
         let Sources { vocab, inventory, index, classes, .. } = self.sources;
-        let Self { sets, taken, tables, moves, .. } = self;
+        let Self { sets, taken, left, tables, moves, .. } = self;
         let set = sets.get(number);
         let table = tables.entry((number, domain)).or_insert_with(|| {
             let mut table = DomainTotals::new(classes.domain_len(domain), vocab.dim_count(), moves.len());
             let cells = &index.free.domains[domain];
-            for class in &set.classes {
+            for class in set.classes.iter().filter(|class| left[**class as usize] > 0) {
                 let provides = classes.provides(*class);
+                let is_whole = left[*class as usize] == index.free_count(*class);
                 for cell in index.free.cells_of_class(domain, *class) {
-                    let left = cells.machines(cell).iter().filter(|machine| !taken.contains(**machine));
-                    let count = left.count() as u32;
+                    let machines = cells.machines(cell);
+                    let count = if is_whole {
+                        machines.len() as u32
+                    } else {
+                        machines.iter().filter(|machine| !taken.contains(**machine)).count() as u32
+                    };
                     if count > 0 {
                         table.add(cells.cells[cell as usize].value, count, provides);
                     }
