@@ -23,19 +23,20 @@ mod plan;
 mod pod_controller;
 mod provider;
 mod reach;
-mod sentence;
 mod shard;
 mod shell;
 mod suggest;
 mod top;
 mod up;
 mod version;
-mod words;
+mod web;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+// One renderer of words and sentences, here and on the page.
+use bigfleet_tell::{sentence, words};
 use exit::Failure;
 
 // Fleets are built from many small lists, which this allocator is made for.
@@ -65,6 +66,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Web(Box<web::Args>),
     Operator(Box<operator::Args>),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
