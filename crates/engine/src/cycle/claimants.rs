@@ -51,8 +51,9 @@ impl Claimants {
 
     /// Forgets the claims of one need.
     pub(crate) fn leave_row(&mut self, credit: &Credit, row: u32) {
-        let claims = credit.claims_of(row as usize);
-        claims.iter().for_each(|machine| self.priority[*machine as usize] = Self::UNCLAIMED);
+        for machine in credit.claims_of(row as usize) {
+            self.priority[*machine as usize] = Self::UNCLAIMED;
+        }
     }
 
     pub(crate) fn leave(&mut self, credit: &Credit) {

@@ -27,8 +27,8 @@ pub(super) struct Kept {
     owner: Vec<u32>,
     /// By position, the turn of the need that keeps it, or [`NONE`].
     pub(super) keeper: Vec<u32>,
-    /// By row, where what it keeps begins and ends in `kept`.
-    kept: Vec<u32>,
+    /// What each row keeps, row after row, and where that begins and ends.
+    positions: Vec<u32>,
     spans: Vec<(u32, u32)>,
     /// By row, whether its turn cannot simply claim what it keeps.
     pub(super) disturbed: Vec<bool>,
@@ -56,7 +56,7 @@ impl Kept {
         refill(&mut self.keeper, held.len(), NONE);
         refill(&mut self.spans, rows.len(), (0, 0));
         self.claimed.reset(held.len());
-        self.kept.clear();
+        self.positions.clear();
         for (turn, row) in (0..).zip(turns.iter().copied()) {
             self.keep(row, turn, &rows[row as usize], sources, configured);
         }
@@ -93,9 +93,9 @@ impl Kept {
             trim(&mut picked, &demand.aggregate, provides, |_| {});
         }
         self.disturbed[row as usize] = !covered;
-        let start = self.kept.len() as u32;
-        self.kept.extend_from_slice(&picked);
-        self.spans[row as usize] = (start, self.kept.len() as u32);
+        let start = self.positions.len() as u32;
+        self.positions.extend_from_slice(&picked);
+        self.spans[row as usize] = (start, self.positions.len() as u32);
         for position in &picked {
             self.keeper[*position as usize] = turn;
         }
@@ -196,17 +196,17 @@ impl Kept {
     /// Claims all that a row keeps for it.
     pub(super) fn claim_all(&mut self, row: u32) -> &[u32] {
         let (start, end) = self.spans[row as usize];
-        let kept = &self.kept[start as usize..end as usize];
-        kept.iter().for_each(|position| {
+        let kept = &self.positions[start as usize..end as usize];
+        for position in kept {
             self.claimed.insert(*position);
-        });
+        }
         kept
     }
 
     /// Ends the turn of a row: what it keeps and has not claimed is kept no longer.
     pub(super) fn release(&mut self, row: u32, bound: u32) {
         let (start, end) = self.spans[row as usize];
-        for position in &self.kept[start as usize..end as usize] {
+        for position in &self.positions[start as usize..end as usize] {
             if *position < bound && !self.claimed.contains(*position) {
                 self.loose.insert(*position);
             }

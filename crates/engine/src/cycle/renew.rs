@@ -36,13 +36,26 @@ impl Owners {
         Self(owners.into())
     }
 
-    /// The row of an identity: `Some(None)` if nobody there has it, `None` if that is not all.
-    fn of(&self, key: u32) -> Option<Option<u32>> {
+    fn of(&self, key: u32) -> Owner {
+        if key == DRAINING {
+            return Owner::Several;
+        }
         match self.0.binary_search_by_key(&key, |(key, _)| *key) {
-            Err(_) => Some(None),
-            Ok(at) => Some(self.0[at].1).filter(|row| *row != NONE).map(Some),
+            Err(_) => Owner::Nobody,
+            Ok(at) if self.0[at].1 == NONE => Owner::Several,
+            Ok(at) => Owner::Row(self.0[at].1),
         }
     }
+}
+
+/// Whose machines of an identity are.
+enum Owner {
+    /// No need of the cluster has it.
+    Nobody,
+    /// One plain need.
+    Row(u32),
+    /// More depends on them.
+    Several,
 }
 
 /// What became of one need.
@@ -91,10 +104,9 @@ impl Cache {
         for (_, key) in touched {
             keys.push(*key);
             match owners.of(*key) {
-                None => return false,
-                Some(_) if *key == DRAINING => return false,
-                Some(None) => {}
-                Some(Some(row)) => {
+                Owner::Several => return false,
+                Owner::Nobody => {}
+                Owner::Row(row) => {
                     rows.push(row);
                     keys.extend_from_slice(&plan.credit.rows[row as usize].members);
                 }

@@ -77,7 +77,7 @@ pub(crate) struct Turns<'a, 'r, W> {
     queue: BinaryHeap<Reverse<(Place, u32)>>,
     /// The needs their own clusters left short, in precedence order.
     shorts: Vec<Short>,
-    ended: Vec<Box<Walk<'a>>>,
+    ended: Vec<Walk<'a>>,
 }
 
 /// What came of all turns.
@@ -85,7 +85,7 @@ pub(crate) struct Taken<'a> {
     /// The needs their own clusters left short, in precedence order.
     pub(crate) shorts: Vec<Short>,
     /// The walks that went on here, at their ends.
-    pub(crate) walks: Vec<Box<Walk<'a>>>,
+    pub(crate) walks: Vec<Walk<'a>>,
     /// The free machines, and who took which of them.
     pub(crate) market: Market<'a>,
 }
@@ -147,7 +147,7 @@ impl<'a, 'r, W: FnMut(u32) -> Box<Walk<'a>>> Turns<'a, 'r, W> {
         let cluster = walk.cluster;
         self.went_live.insert(cluster);
         if stop == Stop::End {
-            self.ended.push(walk);
+            self.ended.push(*walk);
             return;
         }
         let place = Place::of(walk.demand(), self.rank[cluster as usize], walk.turn());
