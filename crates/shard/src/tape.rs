@@ -81,6 +81,8 @@ pub enum Fate {
     Busy,
     /// The like of the machine would be bound in its place: it is kept.
     Regretted,
+    /// A machine that the cluster was about to lose is kept instead.
+    TakenBack,
 }
 
 impl Fate {
@@ -97,6 +99,7 @@ impl Fate {
             Self::OperatorBackoff => "operator_backoff",
             Self::Busy => "busy",
             Self::Regretted => "regretted",
+            Self::TakenBack => "taken_back",
         }
     }
 }
