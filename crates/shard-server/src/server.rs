@@ -216,6 +216,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
             server_version: env!("CARGO_PKG_VERSION").into(),
             simulated: settings.simulated,
             record_dir: settings.keep.record_folder(),
+            record_only: false,
             clock: clock.clone(),
         },
     );

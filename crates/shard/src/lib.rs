@@ -58,7 +58,7 @@ pub use flight::{Flight, Stage};
 pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use memory::{Fact, HeldRollup, LettingGo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
 pub use money::{Bill, Money, is_paid_for};
-pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
+pub use parking::{Stuck, TRY_EVERY_CYCLES};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
 pub use provider::{HeldListing, Provider};
 pub use rails::ReclaimCap;
@@ -67,6 +67,5 @@ pub use shard::Shard;
 pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
-    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
-    OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES, MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
 };

@@ -13,18 +13,20 @@ use std::sync::Arc;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::Decided;
+use bigfleet_shard::MachineFacts;
 use tonic::Status;
 
 use crate::convert::{is_unmet, reason};
-use crate::decisions::{At, message};
+use crate::decisions::{At, message, with_facts};
+use crate::known::{Claims, Known};
 use crate::names::need_ref;
 use crate::rails::totals;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::{Snapshot, Walk, blocking};
+use crate::snapshot::{Snapshot, blocking};
 use crate::v1;
 
-use world::World;
+pub(crate) use world::World;
 
 /// Cycles at most.
 const MOST_CYCLES: u32 = 50;
@@ -116,20 +118,18 @@ impl<S: Shards> View<S> {
         if request.edits.is_empty() {
             return Err(Status::invalid_argument("nothing is different; give at least one edit"));
         }
-        let snapshot = self.snapshot(None).await?;
-        let mut machines: BTreeMap<Box<str>, Arc<Machine>> = BTreeMap::new();
-        let mut knowns = Vec::new();
-        let mut walk = Walk::begin(None);
-        while let Some(slice) = self.next_slice(&mut walk).await? {
-            for known in slice.into_iter().filter(|known| known.counts) {
-                machines.insert(known.machine.id.clone(), known.machine.clone());
-                knowns.push(known);
-            }
-        }
+        let (snapshot, mut knowns) = self.moment_with_machines(request.at).await?;
+        knowns.retain(|known| known.counts);
+        let by_id = |known: &Known| (known.machine.id.clone(), known.machine.clone());
+        let machines: BTreeMap<Box<str>, Arc<Machine>> = knowns.iter().map(by_id).collect();
         let cycles = request.cycles.clamp(1, MOST_CYCLES);
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         blocking(move || {
             let Snapshot { as_of, fleet, options, now_unix_nanos, .. } = snapshot;
+            let claims = Claims::of(&fleet);
+            for known in &mut knowns {
+                known.claimed_by = claims.claimant(&known.machine.id).cloned();
+            }
             let first = as_of.cycle + 1;
             let before = World { fleet: fleet.fork(), machines: machines.clone(), options, now_unix_nanos };
             let mut after = before.clone();
@@ -138,14 +138,8 @@ impl<S: Shards> View<S> {
             let told = |(cycle, one): &(u64, Decided), world: &World| {
                 let at =
                     At { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos, other_edition: None };
-                let mut told = message(at, one);
-                if let Some(machine) = world.machines.get(&one.machine) {
-                    told.instance_type = machine.instance_type.to_string();
-                    told.zone = machine.zone.to_string();
-                    told.capacity_type = machine.capacity_type.to_wire();
-                    told.usd_per_hour = machine.price_usd_per_hour;
-                }
-                told
+                let facts = |id: &str| world.machines.get(id).map(|machine| MachineFacts::from(&**machine));
+                message(at, &with_facts(one.clone(), facts))
             };
             Ok(v1::WhatIfAnswer {
                 before: Some(before.message()),

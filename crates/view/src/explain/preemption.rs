@@ -33,7 +33,7 @@ impl<S: Shards> View<S> {
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         let snapshot = self.snapshot(None).await?;
         let wanted = Wanted { kinds: vec![v1::ActionKind::Preempt.into()], ..Wanted::default() };
-        let recent = self.recent().await?;
+        let recent = snapshot.beside.recent.clone();
         let all = wanted.of_recent(&recent, usize::MAX);
         let (decisions, gone) = if request.need.is_empty() && request.machine.is_empty() {
             (all, None)
@@ -67,10 +67,6 @@ impl<S: Shards> View<S> {
             if gains || loses {
                 told.push(preemption);
             }
-        }
-        let decisions = told.iter_mut().filter_map(|preemption| preemption.decision.take()).collect();
-        for (preemption, decision) in told.iter_mut().zip(self.described(decisions).await?) {
-            preemption.decision = Some(decision);
         }
         Ok(v1::PreemptionExplanation { as_of: Some(snapshot.as_of), preemptions: told })
     }
