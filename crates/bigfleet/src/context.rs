@@ -78,6 +78,18 @@ impl fmt::Display for Source {
     }
 }
 
+impl fmt::Display for Target {
+    /// For the foot of an answer: who gave it, so that a second server is noticed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.server.trim_start_matches("http://").trim_start_matches("https://");
+        match &self.source {
+            Source::Context(name) => write!(f, "from {address} (context {name})"),
+            Source::Up(_) => write!(f, "from {address} (bigfleet up)"),
+            Source::Flag | Source::Default => write!(f, "from {address}"),
+        }
+    }
+}
+
 impl Reach {
     /// Decides whom to ask, from the flags and this user's files.
     pub(crate) fn target(&self) -> anyhow::Result<Target> {

@@ -16,6 +16,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod group;
 mod operator;
 mod output;
 mod pause;

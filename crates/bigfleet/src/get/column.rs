@@ -19,6 +19,7 @@ pub(super) struct Column<T> {
     wide: bool,
     right: bool,
     shrinks: bool,
+    keeps: bool,
     cell: CellOf<T>,
     key: Option<KeyOf<T>>,
 }
@@ -31,6 +32,7 @@ impl<T> Column<T> {
             wide: false,
             right: false,
             shrinks: false,
+            keeps: false,
             cell: Box::new(move |item, now| cell(item, now).into()),
             key: None,
         }
@@ -55,8 +57,14 @@ impl<T> Column<T> {
         Self { shrinks: true, ..self }
     }
 
+    /// Others are left out before it is, where there is no room.
+    pub(super) fn keeps(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+
     pub(super) fn head(&self) -> Head {
-        Head { title: self.name.to_uppercase(), right: self.right, shrinks: self.shrinks }
+        let Self { right, shrinks, keeps, .. } = *self;
+        Head { title: self.name.to_uppercase(), right, shrinks, keeps }
     }
 
     pub(super) fn cell(&self, item: &T, now_unix_nanos: i64) -> Cell {

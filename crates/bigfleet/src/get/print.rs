@@ -6,7 +6,8 @@ use bigfleet_model::text::shown;
 use bigfleet_view::v1::AsOf;
 
 use super::column::Column;
-use super::listing::{Listing, seen_at};
+use super::listing::Listing;
+use crate::sentence::seen_at;
 use crate::output::{Cell, Grid, Head, ListFormat, Shown, Terminal, write_json_line, write_yaml};
 
 /// So many rows settle the widths of a table.

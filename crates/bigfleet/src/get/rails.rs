@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use bigfleet_view::v1::{GetRailsRequest, Rails};
 
-use super::listing::{moment, seen_at};
+use super::listing::moment;
 use super::providers::{brief, status};
 use crate::at::At;
 use crate::context::Reach;
 use crate::exit::Failure;
 use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
 use crate::reach::Shard;
+use crate::sentence::seen_at;
 use crate::sentence;
 use crate::words::{clock_time, count, fate, kind, one_of, span, thousands};
 

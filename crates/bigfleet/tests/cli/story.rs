@@ -289,6 +289,7 @@ fn bought() -> Decision {
         priority: 100_000,
         fate: Fate::Begun.into(),
         why: Some(Why {
+            brief: false,
             rule: Rule::Bargain.into(),
             figure: 0.122,
             share: Some(0.8),

@@ -123,13 +123,13 @@ fn gang(pieces: u64, priority: i32) -> Need {
 
 /// A gang that found nothing for so long that it is parked, with two machines it keeps.
 fn parked() -> (Arc<Driver>, View<Driver>) {
-    let machines = ["a-1", "a-2", "a-3"].map(|id| racked(id, "rack-a"));
+    let machines = ["a-1", "a-2"].map(|id| racked(id, "rack-a"));
     let others = ["b-1", "b-2", "b-3", "b-4"].map(|id| racked(id, "rack-b"));
     let driver = Driver::new(config(), machines.into_iter().chain(others).collect(), None);
     driver.report("ml", vec![gang(16, 500)]);
     let serve = |pieces| need("serve", 900, pieces, vec![Requirement::is_in("rack", ["rack-b"])]);
     driver.report("serve", vec![serve(32)]);
-    driver.report("ml", vec![gang(32, 500)]);
+    driver.report("ml", vec![gang(24, 500)]);
     // Parked after eight cycles of ten seconds, and not yet let try again.
     driver.pass(200);
     let view = driver.view(None);
@@ -151,10 +151,9 @@ async fn a_parked_gang_says_what_it_holds_when_it_tries_and_what_would_help() {
     let changes: Vec<&Change> = answer.remedies.iter().filter_map(|remedy| remedy.change.as_ref()).collect();
     assert!(changes.iter().any(|change| matches!(change, Change::Priority(901))), "in the other rack: {changes:?}");
     assert!(changes.iter().any(|change| matches!(change, Change::Less(_))), "{changes:?}");
-    assert!(changes.iter().any(|change| matches!(change, Change::WithoutRequirement(_))), "{changes:?}");
 
     // What was promised holds.
-    driver.report("ml", vec![gang(32, 901)]);
+    driver.report("ml", vec![gang(24, 901)]);
     driver.pass(1200);
     let request = v1::ExplainNeedRequest { need: "ml/train".into(), ..Default::default() };
     let answer = Api::explain_need(&view, Request::new(request)).await.unwrap().into_inner();
@@ -165,9 +164,13 @@ async fn a_parked_gang_says_what_it_holds_when_it_tries_and_what_would_help() {
 async fn a_plan_parks_whom_the_shard_parks() {
     let (driver, view) = parked();
     // It could be served now, and is parked: the plan must say nothing until the cycle in which it may try.
-    driver.report("serve", vec![need("serve", 900, 8, vec![Requirement::is_in("rack", ["rack-b"])])]);
+    for _ in 0..4 {
+        // So much less is not believed at once.
+        driver.report("serve", vec![need("serve", 900, 8, vec![Requirement::is_in("rack", ["rack-b"])])]);
+        driver.pass(20);
+    }
     let mut began = 0;
-    for _ in 0..60 {
+    for _ in 0..400 {
         let plan = Api::plan(&view, Request::new(v1::PlanRequest::default())).await.unwrap().into_inner();
         let before = driver.with(|state, _| state.shard.cycle());
         while driver.with(|state, _| state.shard.cycle()) == before {
@@ -191,7 +194,7 @@ async fn a_plan_parks_whom_the_shard_parks() {
             began += did.iter().filter(|d| d.cluster == "ml" && d.fate() == v1::Fate::Begun).count();
         }
     }
-    assert!(began > 0, "the gang was served in the end");
+    assert!(began >= 3, "the gang was served in the end");
 }
 
 #[tokio::test]
