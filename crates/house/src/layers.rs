@@ -52,6 +52,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-net",
         ],
     },
+    Layer { name: "bigfleet-tell", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-view"] },
     Layer {
         name: "bigfleet-shard-server",
         may_use: &[
@@ -109,6 +110,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-record",
             "bigfleet-net",
             "bigfleet-view",
+            "bigfleet-tell",
             "bigfleet-shard-server",
             "bigfleet-sim",
             "bigfleet-proto",

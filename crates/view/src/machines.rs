@@ -35,6 +35,7 @@ impl<S: Shards> View<S> {
         }
         let filter = Filter::new(request.filter, &snapshot.fleet)?;
         let mut left = if request.limit == 0 { usize::MAX } else { request.limit as usize };
+        let (mut skip, mut matching) = (request.skip, 0);
         let mut known = Some(match &snapshot.past {
             Some(past) => past.machines.len() as u64,
             None => self.shards.inspect(|shard, _| shard.machine_count() as u64).await?,
@@ -43,30 +44,39 @@ impl<S: Shards> View<S> {
         // The fork has served then: kept any longer, it would make the shard copy what it changes.
         let claims = blocking(move || Ok(Claims::of(&fleet))).await?;
         let size = if detail == v1::Detail::Full { FULL_PAGE } else { crate::known::SLICE };
+        let page = |machines, known| v1::MachinePage {
+            as_of: Some(as_of.clone()),
+            machines,
+            known,
+            ..v1::MachinePage::default()
+        };
         let mut walk = Walk::begin(past.as_ref());
-        while left > 0
+        while (left > 0 || request.count)
             && let Some(mut slice) = self.next_slice(&mut walk).await?
         {
             for one in &mut slice {
                 one.claimed_by = claims.claimant(&one.machine.id).cloned();
             }
             slice.retain(|one| filter.admits(one));
-            slice.truncate(left);
+            matching += slice.len() as u64;
+            let skipped = (slice.len() as u64).min(skip);
+            skip -= skipped;
+            let slice = &slice[skipped as usize..];
+            let slice = &slice[..slice.len().min(left)];
             left -= slice.len();
-            let slice = self.expectations(slice, as_of.now_unix_nanos).await?;
+            let slice = self.expectations(slice.to_vec(), as_of.now_unix_nanos).await?;
             for part in slice.chunks(size) {
                 let message = |(one, expected): &(Known, Option<v1::Expected>)| v1::Machine {
                     expected: *expected,
                     ..one.message(detail)
                 };
                 let machines = part.iter().map(message).collect();
-                pages
-                    .send(v1::MachinePage { as_of: Some(as_of.clone()), machines, known: known.take() })
-                    .await?;
+                pages.send(page(machines, known.take())).await?;
             }
         }
-        if known.is_some() {
-            pages.send(v1::MachinePage { as_of: Some(as_of), machines: Vec::new(), known }).await?;
+        if known.is_some() || request.count {
+            let matching = request.count.then_some(matching);
+            pages.send(v1::MachinePage { matching, ..page(Vec::new(), known) }).await?;
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ impl<S: Shards> View<S> {
         if !request.cluster.is_empty() {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
-        let limit = request.limit;
+        let (limit, skip) = (request.limit, request.skip as usize);
         let (as_of, rows, total) = blocking(move || {
             let mut rows = chosen(&snapshot.fleet, &|demand| {
                 let need = &demand.need;
@@ -127,9 +127,13 @@ impl<S: Shards> View<S> {
                 (!request.short_only || !row.message.satisfied)
                     && (request.reason == 0 || row.message.reason == request.reason)
             });
+            if request.short_first {
+                rows.sort_by_key(|row| row.message.satisfied);
+            }
             let total = rows.len();
-            rows.truncate(if limit == 0 { total } else { (limit as usize).min(total) });
-            let rows: Vec<v1::Need> = rows.into_iter().map(|row| snapshot.fill(row)).collect();
+            let most = if limit == 0 { total } else { (limit as usize).min(total) };
+            let rows = rows.into_iter().skip(skip).take(most).map(|row| snapshot.fill(row));
+            let rows: Vec<v1::Need> = rows.collect();
             Ok((snapshot.as_of, rows, total))
         })
         .await?;
