@@ -12,6 +12,7 @@ mod providers;
 mod rails;
 mod sessions;
 mod shortfalls;
+mod truth;
 mod watch;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ enum Thing {
     Shortfalls(shortfalls::Args),
     #[command(visible_alias = "rail")]
     Rails(rails::Args),
+    Truth(truth::Args),
 }
 
 /// Prints the list.
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Thing::Providers(args) => watch::run(args, &args.list).await,
             Thing::Sessions(args) => watch::run(args, &args.list).await,
             Thing::Shortfalls(args) => watch::run(args, &args.list).await,
+            Thing::Truth(args) => watch::run(args, &args.list).await,
             Thing::Rails(args) => rails::run(args).await,
         }
     })

@@ -72,7 +72,13 @@ mod tests {
 
     use super::*;
 
-    fn decided(cycle: u64, kind: ActionKind, machine: &str, capacity_type: CapacityType, usd: f64) -> Decision {
+    fn decided(
+        cycle: u64,
+        kind: ActionKind,
+        machine: &str,
+        capacity_type: CapacityType,
+        usd: f64,
+    ) -> Decision {
         Decision {
             cycle,
             kind: kind.into(),
@@ -100,12 +106,15 @@ mod tests {
         ];
         let all = groups(&rows);
         let told: Vec<String> = all.iter().map(Group::machines).collect();
-        assert_eq!(told, [
-            "2 idle bare-metal ($0 more)",
-            "2 spot ($0.24/h), 1 on-demand ($0.38/h)",
-            "1 spot ($0.12/h)",
-            "1 spot ($0.12/h)"
-        ]);
+        assert_eq!(
+            told,
+            [
+                "2 idle bare-metal ($0 more)",
+                "2 spot ($0.24/h), 1 on-demand ($0.38/h)",
+                "1 spot ($0.12/h)",
+                "1 spot ($0.12/h)"
+            ]
+        );
         assert_eq!(all.iter().map(|group| group.decisions.len()).sum::<usize>(), rows.len());
     }
 }

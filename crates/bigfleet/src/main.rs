@@ -7,9 +7,12 @@ mod at;
 mod clock;
 mod conform;
 mod context;
+mod cost;
 mod crds;
 mod cycle;
 mod demand;
+mod diff;
+mod digest;
 mod doctor;
 mod exit;
 mod explain;
@@ -17,6 +20,7 @@ mod fault;
 mod flags;
 mod get;
 mod group;
+mod lint;
 mod operator;
 mod output;
 mod pause;
@@ -24,12 +28,16 @@ mod plan;
 mod pod_controller;
 mod provider;
 mod reach;
+mod record;
+mod replay;
 mod shard;
 mod shell;
+mod support_bundle;
 mod suggest;
 mod top;
 mod up;
 mod version;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -61,6 +69,13 @@ enum Command {
     Explain(Box<explain::Args>),
     WhyNot(explain::WhyNotArgs),
     Plan(plan::Args),
+    Whatif(Box<whatif::Args>),
+    Cost(cost::Args),
+    Digest(digest::Args),
+    Diff(diff::Args),
+    Replay(replay::Args),
+    Record(record::Args),
+    Lint(lint::Args),
     Top(top::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
@@ -75,6 +90,7 @@ enum Command {
     Fault(fault::Args),
     Sim(Box<bigfleet_sim::cli::Args>),
     Doctor(doctor::Args),
+    SupportBundle(support_bundle::Args),
     Context(context::Args),
     Version(version::Args),
     Completions(shell::CompletionsArgs),
@@ -89,6 +105,13 @@ fn main() -> ExitCode {
         Command::WhyNot(args) => explain::run_why_not(&args),
         Command::Top(args) => top::execute(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Whatif(args) => whatif::run(&args),
+        Command::Cost(args) => cost::run(&args),
+        Command::Digest(args) => digest::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Pause(args) => pause::pause(&args),
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
@@ -102,6 +125,7 @@ fn main() -> ExitCode {
         Command::Fault(args) => fault::run(&args),
         Command::Sim(args) => bigfleet_sim::cli::run(&args).map_err(Failure::from),
         Command::Doctor(args) => doctor::run(&args),
+        Command::SupportBundle(args) => support_bundle::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Version(args) => version::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::recorded::Recorded;
 use crate::tape::{Entry, Reader, TapeError};
 
-pub use compare::{Difference, OtherRules, ReplayReport, What, replay};
+pub use compare::{Difference, OtherRules, ReplayReport, What, replay, replay_with};
 
 /// Why a tape cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

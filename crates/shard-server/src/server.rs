@@ -122,7 +122,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     let runtime = Handle::current();
     // Callers live in real time, however fast the shard's clock runs.
     let callers: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(&settings.shard.shard_id, env!("CARGO_PKG_VERSION"));
     let mut config = settings.shard.clone();
     config.providers = settings.providers.iter().map(|provider| provider.config.clone()).collect();
     check_names(&config)?;

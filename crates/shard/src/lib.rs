@@ -49,7 +49,9 @@ mod timers;
 pub use cluster::{ACKS_DONE, Cluster};
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
 pub use cycle::Phase;
-pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};
+pub use effect::{
+    ALARMS, Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency,
+};
 pub use event::{
     BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
     SessionId, Told, WireId,
@@ -67,5 +69,7 @@ pub use shard::Shard;
 pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
-    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES, MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
+    MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings,
+    digest,
 };

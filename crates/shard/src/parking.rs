@@ -57,7 +57,12 @@ impl Parking {
 
     /// What happens before the phases of a cycle: those that wait for machines are given time, others are parked or let
     /// try. The changes, for the tape. This is the one place where the rule lives; who plans a cycle calls it on copies.
-    pub(crate) fn before(&mut self, coming: &BTreeSet<NeedKey>, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
+    pub(crate) fn before(
+        &mut self,
+        coming: &BTreeSet<NeedKey>,
+        engine: &mut Fleet,
+        cycle: u64,
+    ) -> Vec<Input> {
         if self.is_about_to_park(cycle) {
             self.wait_for(coming, cycle);
         }
@@ -142,7 +147,10 @@ mod tests {
         let stuck = Stuck { since_cycle: 10, parked_cycle: Some(18) };
         assert!(stuck.is_parked_in(18) && stuck.is_parked_in(19) && stuck.is_parked_in(49));
         assert!(!stuck.is_parked_in(50), "every 32nd cycle it may try");
-        assert_eq!((stuck.next_try(18), stuck.next_try(49), stuck.next_try(50)), (Some(50), Some(50), Some(82)));
+        assert_eq!(
+            (stuck.next_try(18), stuck.next_try(49), stuck.next_try(50)),
+            (Some(50), Some(50), Some(82))
+        );
         assert_eq!(Stuck { parked_cycle: None, ..stuck }.next_try(18), None);
         assert!(!is_due(&Stuck { parked_cycle: None, ..stuck }, 17));
         assert!(is_due(&Stuck { parked_cycle: None, ..stuck }, 18));

@@ -8,7 +8,7 @@ use bigfleet_engine::{Decision, Fleet, Options, Ready};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::cycle::{Explained, Phase};
-use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
+use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
@@ -261,6 +261,10 @@ impl Shard {
     }
 
     pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {
+        debug_assert!(
+            urgency != Urgency::Alarm || ALARMS.contains(&code),
+            "{code} is not in the list of alarms"
+        );
         step.effects.push(Effect::Say(Notice { urgency, code, text }));
     }
 }

@@ -6,6 +6,8 @@
 mod judge;
 mod span;
 
+pub use span::divide;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -126,7 +128,8 @@ impl<'a> Uses<'a> {
     fn of(fleet: &'a Fleet, machine: impl Fn(&str) -> Option<Arc<Machine>>) -> Self {
         let claims: BTreeMap<_, _> =
             fleet.claims().map(|(id, demand)| (id, (demand, Arc::as_ptr(demand)))).collect();
-        let mut provided: BTreeMap<*const Demand, (&Arc<Demand>, BTreeMap<ResourceName, u64>)> = BTreeMap::new();
+        let mut provided: BTreeMap<*const Demand, (&Arc<Demand>, BTreeMap<ResourceName, u64>)> =
+            BTreeMap::new();
         for (id, (demand, place)) in &claims {
             let Some(machine) = machine(id).filter(|m| m.state == MachineState::Configured) else { continue };
             let (_, sums) = provided.entry(*place).or_insert_with(|| (*demand, BTreeMap::new()));
@@ -135,7 +138,9 @@ impl<'a> Uses<'a> {
                 *sum = sum.saturating_add(amount);
             }
         }
-        let share = |(place, (demand, sums)): (_, (&Arc<Demand>, _))| (place, Share::of(&demand.need.aggregate, &sums));
+        let share = |(place, (demand, sums)): (_, (&Arc<Demand>, _))| {
+            (place, Share::of(&demand.need.aggregate, &sums))
+        };
         let shares = provided.into_iter().map(share).collect();
         Self { claims, shares }
     }
@@ -314,7 +319,8 @@ impl<S: Shards> View<S> {
             return self.with_machines().await;
         }
         let snapshot = self.snapshot(at).await?;
-        let machines = snapshot.past.iter().flat_map(|past| past.machines.values().map(|one| past.known(one)));
+        let machines =
+            snapshot.past.iter().flat_map(|past| past.machines.values().map(|one| past.known(one)));
         let machines = machines.collect();
         Ok((snapshot, machines))
     }

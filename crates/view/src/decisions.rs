@@ -96,10 +96,7 @@ pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
 }
 
 /// Adds what machines were, where the decision does not say: a plan that nobody has kept, or a record of an old build.
-pub(crate) fn with_facts(
-    mut decided: Decided,
-    find: impl Fn(&str) -> Option<MachineFacts>,
-) -> Decided {
+pub(crate) fn with_facts(mut decided: Decided, find: impl Fn(&str) -> Option<MachineFacts>) -> Decided {
     let next = decided.why.as_ref().and_then(|why| why.runner_up.as_ref());
     if let (None, Some(next)) = (&decided.runner_up, next) {
         decided.runner_up = find(&next.machine);
@@ -215,7 +212,9 @@ impl Wanted {
 }
 
 /// What makes two decisions the same one, withheld again.
-fn same(decision: &v1::Decision) -> (String, i32, i32, String) {
+type Same = (String, i32, i32, String);
+
+fn same(decision: &v1::Decision) -> Same {
     let need = decision.need.as_ref().map(|need| need.long_id.clone()).unwrap_or_default();
     (decision.machine.clone(), decision.kind, decision.fate, need)
 }
@@ -224,7 +223,7 @@ fn same(decision: &v1::Decision) -> (String, i32, i32, String) {
 /// that was begun ends a row: what was withheld before it is another story.
 fn fold(decisions: Vec<v1::Decision>, most: usize) -> Vec<v1::Decision> {
     let mut folded: Vec<v1::Decision> = Vec::new();
-    let mut rows: BTreeMap<String, Vec<((String, i32, i32, String), usize)>> = BTreeMap::new();
+    let mut rows: BTreeMap<String, Vec<(Same, usize)>> = BTreeMap::new();
     for mut decision in decisions {
         (decision.times, decision.first_cycle) = (decision.times.max(1), decision.cycle);
         let of_machine = rows.entry(decision.machine.clone()).or_default();
@@ -268,9 +267,8 @@ fn add_facts(reader: &Reader, kept: &mut VecDeque<(At, Decided)>) {
                 Input::Replace { .. } | Input::Park { .. } => {}
             }
         }
-        let of_it = |(at, _): &&mut (At, Decided)| {
-            (at.cycle, at.unix_nanos) == (record.cycle, record.now_unix_nanos)
-        };
+        let of_it =
+            |(at, _): &&mut (At, Decided)| (at.cycle, at.unix_nanos) == (record.cycle, record.now_unix_nanos);
         while let Some((_, decided)) = left.next_if(of_it) {
             *decided = with_facts(decided.clone(), |id| machines.get(id).cloned());
         }
@@ -318,7 +316,7 @@ impl<S: Shards> View<S> {
         let is_folded = request.fold;
         let taken = if is_folded { MOST } else { limit };
         let mut decisions = wanted.of_recent(&recent, taken);
-        if request.from_record && decisions.len() < taken {
+        if (request.from_record || self.about.record_only) && decisions.len() < taken {
             let folder = self.record_dir()?.to_owned();
             let before = recent.first().map_or(u64::MAX, |record| record.cycle);
             let most = taken - decisions.len();
@@ -369,8 +367,10 @@ mod tests {
             one(4, "b", capped),
             one(4, "a", v1::Fate::Paused),
         ];
-        let rows: Vec<_> =
-            fold(all.clone(), 100).iter().map(|d| (d.machine.clone(), d.cycle, d.first_cycle, d.times)).collect();
+        let rows: Vec<_> = fold(all.clone(), 100)
+            .iter()
+            .map(|d| (d.machine.clone(), d.cycle, d.first_cycle, d.times))
+            .collect();
         let own = |machine: &str, cycle, first, times| (machine.to_owned(), cycle, first, times);
         assert_eq!(
             rows,

@@ -43,6 +43,7 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::codegen::{Bytes, StdError};
 
+pub use cost::divide;
 pub use names::{long_id, short_id};
 pub use service::View;
 pub use shards::{About, Gone, Shards};

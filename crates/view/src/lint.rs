@@ -176,9 +176,15 @@ fn needs(found: &mut Findings, snapshot: &Snapshot, daily_usd: f64) {
         if is_gang && gangs < GANGS {
             gangs += 1;
             let domains = fleet.domain_coverage(key).unwrap_or_default();
-            if let Some(best) = domains.iter().max_by_key(|domain| domain.per_mille).filter(|d| d.per_mille < 1000) {
+            if let Some(best) =
+                domains.iter().max_by_key(|domain| domain.per_mille).filter(|d| d.per_mille < 1000)
+            {
                 let percent = best.per_mille / 10;
-                found.need("BF102", key, format!("the largest domain, {}, could carry {percent} % of it", best.domain));
+                found.need(
+                    "BF102",
+                    key,
+                    format!("the largest domain, {}, could carry {percent} % of it", best.domain),
+                );
             }
         }
     }
@@ -188,7 +194,8 @@ fn needs(found: &mut Findings, snapshot: &Snapshot, daily_usd: f64) {
         let text = format!("{} needs, all of priority {priority}", all.len());
         found.add("BF201", "fleet", String::new(), "priorities".into(), text);
     }
-    let pinned = all.iter().filter(|demand| demand.need.profile.interruption() == PenaltyBucket::PINNED).count();
+    let pinned =
+        all.iter().filter(|demand| demand.need.profile.interruption() == PenaltyBucket::PINNED).count();
     if pinned as f64 > MOST_PINNED * all.len() as f64 {
         let percent = (100 * pinned) / all.len().max(1);
         let text = format!("{pinned} of {} needs are pinned ({percent} %)", all.len());
@@ -199,7 +206,11 @@ fn needs(found: &mut Findings, snapshot: &Snapshot, daily_usd: f64) {
         let penalty = profile.interruption().upper_bound_dollars();
         if penalty.is_finite() && daily_usd > 0.0 && penalty > MOST_DAYS * daily_usd {
             let days = penalty / daily_usd;
-            found.need("BF203", &key, format!("${penalty} is what the cheapest machine costs in {days:.0} days"));
+            found.need(
+                "BF203",
+                &key,
+                format!("${penalty} is what the cheapest machine costs in {days:.0} days"),
+            );
         }
         for requirement in profile.requirements() {
             let [only] = requirement.values() else { continue };
@@ -222,7 +233,11 @@ fn offers(found: &mut Findings, machines: &[Known]) {
         }
         if risk > MOST_PROBABILITY {
             let days = 1.0 / risk / 24.0;
-            found.offer("BF104", known, format!("probability {risk} an hour: one interruption in {days:.1} days"));
+            found.offer(
+                "BF104",
+                known,
+                format!("probability {risk} an hour: one interruption in {days:.1} days"),
+            );
         }
         if machine.capacity_type.is_elastic() && price == 0.0 {
             found.offer("BF105", known, "price $0 an hour".into());
@@ -243,7 +258,8 @@ fn providers(found: &mut Findings, providers: &Providers) {
         found.add("BF106", "fleet", String::new(), "providers".into(), text);
     }
     for (name, secs) in &providers.stale {
-        let text = if *secs < 0 { "never heard in this life".into() } else { format!("not heard for {secs} s") };
+        let text =
+            if *secs < 0 { "never heard in this life".into() } else { format!("not heard for {secs} s") };
         found.add("BF206", "provider", name.clone(), name.clone(), text);
     }
 }
@@ -253,7 +269,9 @@ impl<S: Shards> View<S> {
         for code in &request.codes {
             if !RULES.iter().any(|rule| rule.code == code) {
                 let known = RULES.iter().map(|rule| rule.code).collect::<Vec<_>>().join(", ");
-                return Err(Status::invalid_argument(format!("there is no rule {code:?}; there are {known}")));
+                return Err(Status::invalid_argument(format!(
+                    "there is no rule {code:?}; there are {known}"
+                )));
             }
         }
         let (snapshot, machines) = self.moment_with_machines(request.at).await?;
@@ -264,7 +282,8 @@ impl<S: Shards> View<S> {
         };
         blocking(move || {
             let mut found = Findings::default();
-            let prices = machines.iter().map(|known| known.machine.price_usd_per_hour).filter(|usd| *usd > 0.0);
+            let prices =
+                machines.iter().map(|known| known.machine.price_usd_per_hour).filter(|usd| *usd > 0.0);
             let cheapest = prices.fold(f64::INFINITY, f64::min);
             let daily = if cheapest.is_finite() { 24.0 * cheapest } else { 0.0 };
             needs(&mut found, &snapshot, daily);
@@ -286,7 +305,8 @@ impl<S: Shards> View<S> {
 fn look(shard: &Shard, now: i64) -> Providers {
     let all = (0..shard.providers().len()).map(|at| crate::clusters::provider_brief(shard, at, now));
     let stale = all.filter(|brief| brief.stale).map(|brief| {
-        let secs = if brief.heard_unix_nanos == 0 { -1 } else { (now - brief.heard_unix_nanos) / 1_000_000_000 };
+        let secs =
+            if brief.heard_unix_nanos == 0 { -1 } else { (now - brief.heard_unix_nanos) / 1_000_000_000 };
         (brief.name, secs)
     });
     Providers {

@@ -97,17 +97,21 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// Reads on for as long as there is patience.
-    pub(crate) fn catch_up(&mut self, folder: &Path, now: i64, patience_millis: Option<i64>) -> Result<(), TapeError> {
+    pub(crate) fn catch_up(
+        &mut self,
+        folder: &Path,
+        now: i64,
+        patience_millis: Option<i64>,
+    ) -> Result<(), TapeError> {
         let clock = SystemClock::start();
         let until = patience_millis.map(|millis| clock.now_unix_nanos() + millis * 1_000_000);
-        let mut records = match self.records.take() {
-            Some(records) => records,
-            None => {
-                let reader = Reader::open(folder)?;
-                let Some(first) = reader.first() else { return Ok(()) };
-                let from = reader.at_time(now - DAY_NANOS).unwrap_or(first);
-                reader.records_from(&reader.full_before(&from)?)
-            }
+        let mut records = if let Some(records) = self.records.take() {
+            records
+        } else {
+            let reader = Reader::open(folder)?;
+            let Some(first) = reader.first() else { return Ok(()) };
+            let from = reader.at_time(now - DAY_NANOS).unwrap_or(first);
+            reader.records_from(&reader.full_before(&from)?)
         };
         while until.is_none_or(|until| clock.now_unix_nanos() < until) {
             match records.next() {
@@ -137,7 +141,8 @@ impl Observed {
             self.providers = settings.providers.iter().map(|provider| provider.name.clone()).collect();
         }
         let inputs = record.full.as_deref().unwrap_or(&record.inputs);
-        let mut before = if record.full.is_some() { std::mem::take(&mut self.machines) } else { BTreeMap::new() };
+        let mut before =
+            if record.full.is_some() { std::mem::take(&mut self.machines) } else { BTreeMap::new() };
         let mut owners = record.around.as_ref().map_or(&[][..], |around| &around.owners).iter();
         for input in inputs {
             match input {
@@ -247,7 +252,9 @@ impl Observed {
             })
         };
         let parts = match machine.state {
-            MachineState::Creating if machine.assigned.fingerprint.is_empty() => vec![pick(|seen| &seen.create)?],
+            MachineState::Creating if machine.assigned.fingerprint.is_empty() => {
+                vec![pick(|seen| &seen.create)?]
+            }
             // Bought for a need: it is bound as soon as it is there.
             MachineState::Creating => {
                 std::iter::once(pick(|seen| &seen.create)?).chain(pick(|seen| &seen.configure)).collect()

@@ -41,6 +41,7 @@ fn change(action: ActionKind, usd_per_hour: f64) -> f64 {
 
 impl<S: Shards> View<S> {
     pub(crate) async fn plan(&self, request: v1::PlanRequest) -> Result<v1::PlanAnswer, Status> {
+        self.needs_life("a plan")?;
         for number in &request.kinds {
             kind_from(*number)?;
         }
@@ -129,7 +130,13 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(fleet: &Fleet, options: &Options, decision: &Decision, request: &v1::PlanRequest, limit: usize) -> Self {
+    fn new(
+        fleet: &Fleet,
+        options: &Options,
+        decision: &Decision,
+        request: &v1::PlanRequest,
+        limit: usize,
+    ) -> Self {
         let is_wanted = |action: &Action| {
             let gets = action.need.as_ref().map(|demand| &*demand.need.cluster);
             (request.kinds.is_empty() || request.kinds.contains(&kind(action.kind).into()))
@@ -147,7 +154,8 @@ impl Planned {
             (*at, Decided::new(action, Fate::Begun, why))
         });
         let told = told.collect();
-        let bill = all.filter_map(|(at, action)| Some((at, change(action.kind, fleet.price_of(&action.machine)?))));
+        let bill =
+            all.filter_map(|(at, action)| Some((at, change(action.kind, fleet.price_of(&action.machine)?))));
         Self { wanted, told, bill: bill.filter(|(_, usd)| *usd != 0.0).collect() }
     }
 }

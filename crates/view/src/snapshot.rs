@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bigfleet_engine::{Fleet, Options};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
-use bigfleet_record::{Decided, Recorded};
 use bigfleet_record::replay::{PastAround, ReplayError};
 use bigfleet_record::tape::{Reader, TapeError};
+use bigfleet_record::{Decided, Recorded};
 use bigfleet_shard::{CycleRecord, MachineFacts, Shard, Shortfall};
 use tonic::Status;
 
@@ -102,7 +102,9 @@ impl Snapshot {
     pub(crate) fn fill(&self, row: NeedRow) -> v1::Need {
         let NeedRow { mut message, machines, decided_as } = row;
         let since = match &self.past {
-            Some(past) => past.around.as_ref().and_then(|around| around.short_since.get(&decided_as)).copied(),
+            Some(past) => {
+                past.around.as_ref().and_then(|around| around.short_since.get(&decided_as)).copied()
+            }
             None => self.beside.ledger.get(&decided_as).map(|short| short.since),
         };
         if let Some(since) = since {
@@ -112,7 +114,8 @@ impl Snapshot {
         if let Some(next) = self.beside.next_tries.get(&decided_as) {
             message.next_try_cycle = *next;
             let cycles = i64::try_from(next.saturating_sub(self.as_of.cycle)).unwrap_or(i64::MAX);
-            let latest = self.as_of.cycle_unix_nanos.saturating_add(self.beside.tick_nanos.saturating_mul(cycles));
+            let latest =
+                self.as_of.cycle_unix_nanos.saturating_add(self.beside.tick_nanos.saturating_mul(cycles));
             message.next_try_unix_nanos = latest;
         }
         message.usd_per_hour = machines.iter().filter_map(|id| self.fleet.price_of(id)).sum();
@@ -240,6 +243,17 @@ impl<S: Shards> View<S> {
             Ok(last.map_or(0, |last| last.now_unix_nanos))
         })
         .await
+    }
+
+    /// Refuses what only a living shard can answer.
+    pub(crate) fn needs_life(&self, what: &str) -> Result<(), Status> {
+        if self.about.record_only {
+            let says = format!(
+                "{what} needs a running shard; a record answers get, explain need, machine and decision, cost, lint and whatif"
+            );
+            return Err(Status::failed_precondition(says));
+        }
+        Ok(())
     }
 
     pub(crate) fn record_dir(&self) -> Result<&Path, Status> {

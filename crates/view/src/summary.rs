@@ -108,6 +108,7 @@ fn summarise(shard: &Shard, now: i64, simulated: bool) -> v1::Summary {
 
 impl<S: Shards> View<S> {
     pub(crate) async fn summary(&self, decisions: u32) -> Result<v1::Summary, Status> {
+        self.needs_life("a summary")?;
         let most = if decisions == 0 { DECISIONS } else { decisions.min(MOST_DECISIONS) };
         let simulated = self.about.simulated;
         let cached = self.verdicts.lock().expect("no holder panics").clone();

@@ -20,7 +20,11 @@ pub(crate) type Watched = Arc<Mutex<Observed>>;
 
 impl<S: Shards> View<S> {
     /// Adds when machines on their way are expected, as far as the record says in a short time. Nothing without a record.
-    pub(crate) async fn expectations(&self, knowns: Vec<Known>, now: i64) -> Result<Vec<(Known, Option<v1::Expected>)>, Status> {
+    pub(crate) async fn expectations(
+        &self,
+        knowns: Vec<Known>,
+        now: i64,
+    ) -> Result<Vec<(Known, Option<v1::Expected>)>, Status> {
         let is_coming = |known: &Known| known.machine.state.is_transitional();
         let Some(folder) = self.about.record_dir.clone().filter(|_| knowns.iter().any(is_coming)) else {
             return Ok(knowns.into_iter().map(|known| (known, None)).collect());
@@ -39,7 +43,10 @@ impl<S: Shards> View<S> {
         .await
     }
 
-    pub(crate) async fn provider_truth(&self, request: v1::GetProviderTruthRequest) -> Result<v1::ProviderTruth, Status> {
+    pub(crate) async fn provider_truth(
+        &self,
+        request: v1::GetProviderTruthRequest,
+    ) -> Result<v1::ProviderTruth, Status> {
         let (snapshot, machines) = self.moment_with_machines(None).await?;
         let folder = self.about.record_dir.clone();
         let (watched, now) = (self.watched.clone(), self.now_of(&snapshot.as_of).await?);
@@ -56,7 +63,8 @@ impl<S: Shards> View<S> {
             if let Some(folder) = folder {
                 let mut observed = watched.lock().expect("no holder panics");
                 observed.catch_up(&folder, now, None).map_err(|error| tape_status(&error.into()))?;
-                (truth.from_unix_nanos, truth.to_unix_nanos) = (observed.from_unix_nanos, observed.to_unix_nanos);
+                (truth.from_unix_nanos, truth.to_unix_nanos) =
+                    (observed.from_unix_nanos, observed.to_unix_nanos);
                 for (sort, seen) in observed.sorts() {
                     let Some(row) = rows.get_mut(sort) else { continue };
                     row.bound_machine_hours = seen.bound_hours;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bigfleet_proto::v1alpha1::{CapacityType, MachineState};
 use bigfleet_view::v1::{
-    GetRailsRequest, GetSummaryRequest, ListMachinesRequest, ListOffersRequest, ListProvidersRequest, Offer, Provider,
-    Rails, Summary,
+    GetRailsRequest, GetSummaryRequest, ListMachinesRequest, ListOffersRequest, ListProvidersRequest, Offer,
+    Provider, Rails, Summary,
 };
 use tokio_stream::StreamExt;
 
@@ -60,7 +60,11 @@ async fn fleet(shard: &Shard) -> Result<Vec<Finding>, Trouble> {
     let dead = zones.into_iter().filter(|(_, (works, broken))| *works == 0 && *broken > 0);
     found.extend(dead.map(|(zone, (_, broken))| {
         let says = format!("zone {zone} is dead: all {} of it failed", count(broken, "machine"));
-        Finding::problem("zones", says, "ask its provider; `bigfleet get machines --troubled` has their errors")
+        Finding::problem(
+            "zones",
+            says,
+            "ask its provider; `bigfleet get machines --troubled` has their errors",
+        )
     }));
     Ok(found)
 }

@@ -13,6 +13,7 @@ type CellOf<T> = Box<dyn Fn(&T, i64) -> Cell>;
 type KeyOf<T> = Box<dyn Fn(&T) -> f64>;
 
 /// One column of a list of `T`.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing about how it is shown")]
 pub(super) struct Column<T> {
     /// What people type; the title is the same in capitals.
     pub(super) name: String,

@@ -12,8 +12,8 @@ use crate::context::Reach;
 use crate::exit::Failure;
 use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
 use crate::reach::Shard;
-use crate::sentence::seen_at;
 use crate::sentence;
+use crate::sentence::seen_at;
 use crate::words::{clock_time, count, fate, kind, one_of, span, thousands};
 
 /// The rails: caps, bounds, pauses, guards, and what they withhold now.

@@ -135,7 +135,8 @@ impl<L: Listing> Getter<'_, L> {
         let wide = self.format == ListFormat::Wide;
         let columns = choose(&L::columns, &self.args.columns, wide, &L::column_named)?;
         let is_table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
-        let usual = L::usual_order().filter(|_| is_table && self.args.sort.is_empty() && self.args.limit.is_none());
+        let usual =
+            L::usual_order().filter(|_| is_table && self.args.sort.is_empty() && self.args.limit.is_none());
         let sort = usual.map_or_else(|| self.args.sort.clone(), |column| vec![column.to_owned()]);
         let order = Order::read(&L::columns, &sort, &L::column_named)?;
         let mut pages = self.pages(wide).await?;

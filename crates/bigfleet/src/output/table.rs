@@ -188,7 +188,8 @@ mod tests {
     #[test]
     fn what_is_to_be_kept_stays_while_others_go() {
         let kept = Head { keeps: true, ..head("WHY", false, true) };
-        let heads = [head("NAME", false, false), head("CLUSTER", false, false), head("NEED", false, false), kept];
+        let heads =
+            [head("NAME", false, false), head("CLUSTER", false, false), head("NEED", false, false), kept];
         let row: [&[&str]; 1] = [&["a-long-name", "cluster", "77aa88bb", "a reason that nobody should miss"]];
         assert_eq!(
             shown(&heads, &row, Some(46)),

@@ -120,10 +120,8 @@ fn line(group: &Group<'_>) -> String {
     }
     if is_one && decision.usd_per_hour > 0.0 {
         let is_there = decision.kind() == ActionKind::Bootstrap && is_owned(decision.capacity_type);
-        let _ = match is_there {
-            true => write!(text, " $0 more"),
-            false => write!(text, " {}", words::hourly(decision.usd_per_hour)),
-        };
+        let more = if is_there { "$0 more".into() } else { words::hourly(decision.usd_per_hour) };
+        let _ = write!(text, " {more}");
     }
     let _ = write!(text, "  {}", reason(decision));
     if decision.fate() != Fate::Begun {
@@ -141,9 +139,8 @@ fn reason(decision: &Decision) -> String {
         (Some(Rule::PaidFor), _) => {
             let next = why.and_then(|why| why.runner_up.as_ref());
             let next = next.filter(|next| next.state() == MachineState::Speculative && !next.given_back);
-            let buying = next.map_or(String::new(), |next| {
-                format!("; buying would add {}", words::hourly(next.figure))
-            });
+            let buying = next
+                .map_or(String::new(), |next| format!("; buying would add {}", words::hourly(next.figure)));
             format!("need {}: already paid for{buying}", need.unwrap_or_default())
         }
         (Some(Rule::Bargain), _) => {

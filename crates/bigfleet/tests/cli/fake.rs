@@ -77,8 +77,9 @@ impl View for Fake {
         Ok(Response::new(self.manner.version.clone()))
     }
 
-    async fn get_summary(&self, _: Request<GetSummaryRequest>) -> Result<Response<Summary>, Status> {
-        Err(Status::unimplemented("not part of the story"))
+    async fn get_summary(&self, request: Request<GetSummaryRequest>) -> Result<Response<Summary>, Status> {
+        self.hear("get_summary", request)?;
+        Ok(Response::new(story::summary()))
     }
 
     type WatchStream = Pages<WatchEvent>;

@@ -146,7 +146,8 @@ impl Fleet {
             }
         };
         let chosen = seen.short.and_then(|short| short.domain).map(|chosen| chosen.value);
-        let (mut useful, mut elsewhere): (Vec<(u32, &Row)>, Vec<(u32, &Row)>) = (Vec::new(), Vec::new());
+        let mut useful: Vec<(u32, &Row)> = Vec::new();
+        let mut elsewhere: Vec<(u32, &Row)> = Vec::new();
         let (mut considered, mut its_own) = (0, 0);
         for (machine, row) in self.inventory.decided_rows() {
             let Some(state) = row.state else { continue };

@@ -71,7 +71,8 @@ impl Fleet {
         let profile = &need.profile;
         // In the domain a gang is in, and in any other it might be given instead.
         let held_at = funnel.map_or([None; 2], |f| [f.highest_priority, f.highest_priority_anywhere]);
-        let mut above: Vec<i32> = held_at.into_iter().flatten().filter_map(|held| held.checked_add(1)).collect();
+        let mut above: Vec<i32> =
+            held_at.into_iter().flatten().filter_map(|held| held.checked_add(1)).collect();
         above.retain(|priority| *priority > profile.priority());
         above.dedup();
         let above = above.into_iter().map(Change::Priority);

@@ -128,7 +128,8 @@ fn kept(answer: &MachineExplanation, machine: &Machine, now: i64) -> String {
         let status =
             if need.satisfied { "covered".to_owned() } else { format!("short, {}", reason(need.reason)) };
         let other = machine.bound_for.as_ref().filter(|bound| bound.long_id != key.long_id);
-        let other = other.map_or_else(String::new, |bound| format!("; it was bound for {}", need_long(bound)));
+        let other =
+            other.map_or_else(String::new, |bound| format!("; it was bound for {}", need_long(bound)));
         return format!("claimed by {} ({machines}, {status}){other}", need_long(&key));
     }
     if let Some(need) = &machine.draining_for {

@@ -111,13 +111,19 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
         ),
         Reason::Parked => {
             let domain = domain_noun(need, spec);
-            format!("is parked: no {domain} could carry the gang for a while, so it takes nothing more for now.")
+            format!(
+                "is parked: no {domain} could carry the gang for a while, so it takes nothing more for now."
+            )
         }
-        Reason::NoMatchingSupply => "is short: no machine there is, whoever holds it, meets what it asks for.".into(),
+        Reason::NoMatchingSupply => {
+            "is short: no machine there is, whoever holds it, meets what it asks for.".into()
+        }
         Reason::TopologyUnsatisfiable if !key.group.is_empty() => {
             format!("is waiting: no {} holds enough machines for the gang.", domain_noun(need, spec))
         }
-        Reason::TopologyUnsatisfiable => "is short: machines are free, but its strict spread keeps them out.".into(),
+        Reason::TopologyUnsatisfiable => {
+            "is short: machines are free, but its strict spread keeps them out.".into()
+        }
         Reason::PreemptionExhausted => "is short: all that may be preempted for it is not enough.".into(),
         Reason::PriorityStarved if !key.group.is_empty() => format!(
             "is waiting: its machines must share one {}, and there needs of equal or higher priority hold what it lacks.",
@@ -148,7 +154,11 @@ fn parked(need: &Need, as_of: &AsOf, now: i64) -> String {
     let keeps = match need.credited {
         0 => "it holds nothing back from others".to_owned(),
         machines => {
-            format!("it keeps the {} it has ({})", count(machines.into(), "machine"), hourly(need.usd_per_hour))
+            format!(
+                "it keeps the {} it has ({})",
+                count(machines.into(), "machine"),
+                hourly(need.usd_per_hour)
+            )
         }
     };
     let next = match need.next_try_cycle {

@@ -39,12 +39,12 @@ pub fn amounts(amounts: &BTreeMap<String, String>) -> String {
 
 /// `24Gi` for 25769803776 bytes, `24.3` for 24320m. What is neither stays as it is.
 fn quantity(name: &str, amount: &str) -> String {
+    const UNITS: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let thousandths = amount.strip_suffix('m').and_then(|number| number.parse::<u64>().ok());
     if let Some(thousandths) = thousandths.filter(|amount| *amount >= 1000) {
         let text = format!("{:.1}", thousandths as f64 / 1000.0);
         return text.strip_suffix(".0").unwrap_or(&text).to_owned();
     }
-    const UNITS: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let is_bytes = name == "memory" || name.contains("storage") || name.starts_with("hugepages-");
     let bytes = amount.parse::<u64>().ok().filter(|bytes| is_bytes && *bytes >= 1024);
     let Some(bytes) = bytes else { return amount.to_owned() };
@@ -109,7 +109,9 @@ mod tests {
 
     #[test]
     fn thousandths_are_told_as_people_count() {
-        for (amount, text) in [("24320m", "24.3"), ("7500m", "7.5"), ("2000m", "2"), ("250m", "250m"), ("8", "8")] {
+        for (amount, text) in
+            [("24320m", "24.3"), ("7500m", "7.5"), ("2000m", "2"), ("250m", "250m"), ("8", "8")]
+        {
             assert_eq!(quantity("cpu", amount), text);
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::Options;
+use bigfleet_record::Recorded;
 use bigfleet_record::replay::Replay;
 use bigfleet_record::tape::Reader;
-use bigfleet_record::Recorded;
 use bigfleet_shard::Fate;
 use tonic::Status;
 
@@ -24,7 +24,7 @@ const POINTS: u32 = 60;
 const MOST_POINTS: u32 = 1000;
 
 /// Rounds parts so that they add up to their rounded sum: what each lost by rounding down goes to those that lost most.
-pub(crate) fn divide(parts: &[i128], by: i128) -> Vec<i128> {
+pub fn divide(parts: &[i128], by: i128) -> Vec<i128> {
     let mut rounded: Vec<i128> = parts.iter().map(|part| part.div_euclid(by)).collect();
     let total = parts.iter().sum::<i128>().div_euclid(by);
     let left = total - rounded.iter().sum::<i128>();
@@ -63,7 +63,14 @@ impl Added {
         let points = if points == 0 { POINTS } else { points.min(MOST_POINTS) };
         let step = ((to - from) / i64::from(points)).max(1);
         let len = ((to - from) as u64).div_ceil(step as u64) as usize;
-        Self { sums: BTreeMap::new(), points: vec![Point::default(); len], from, step, cycles: 0, looked_at: 0 }
+        Self {
+            sums: BTreeMap::new(),
+            points: vec![Point::default(); len],
+            from,
+            step,
+            cycles: 0,
+            looked_at: 0,
+        }
     }
 
     fn point(&mut self, at: i64) -> Option<&mut Point> {
@@ -111,10 +118,10 @@ impl Added {
     fn message(self, to: i64) -> v1::Costs {
         let (sorts, sums): (Vec<Sort>, Vec<Sum>) = self.sums.into_iter().unzip();
         let nanos = divide(&sums.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), HOUR_NANOS);
-        let sums = nanos.into_iter().zip(sums).map(|(nanos, sum)| Sum {
-            nanos,
-            machines: sum.machines / HOUR_NANOS as f64,
-        });
+        let sums = nanos
+            .into_iter()
+            .zip(sums)
+            .map(|(nanos, sum)| Sum { nanos, machines: sum.machines / HOUR_NANOS as f64 });
         let bill = Bill { sums: sorts.into_iter().zip(sums).collect() };
         let hours = (to - self.from) as f64 / HOUR_NANOS as f64;
         let mut costs = bill.message();
@@ -183,7 +190,10 @@ impl Film {
         bill
     }
 
-    fn replay_known(&self, machine: &std::sync::Arc<bigfleet_model::machine::Machine>) -> crate::known::Known {
+    fn replay_known(
+        &self,
+        machine: &std::sync::Arc<bigfleet_model::machine::Machine>,
+    ) -> crate::known::Known {
         let mut known = crate::known::Known::recorded(machine.clone());
         let provider = self.replay.around().and_then(|around| around.provider_of(&machine.id));
         if let Some(name) = provider {
@@ -220,8 +230,8 @@ fn over(reader: &Reader, from: i64, to: i64, points: u32, cluster: &str) -> Resu
         added.saw(&record);
         let machines = film.replay.machines().count().max(1);
         let spacing = *spacing.get_or_insert_with(|| {
-            let looks = (BUDGET / machines).clamp(50, 100_000);
-            (to - from) / looks as i64
+            let looks = (BUDGET / machines).clamp(50, 100_000) as u32;
+            (to - from) / i64::from(looks)
         });
         let since = standing.as_ref().map_or(from, |(since, _)| *since);
         let looks = now - since >= spacing;

@@ -1,9 +1,9 @@
 //! The parts of a bill add up to it, whatever the fleet is.
 
-use bigfleet_model::need::Need;
-use bigfleet_model::profile::Profile;
-use bigfleet_model::penalty::PenaltyBucket;
 use bigfleet_model::machine::HostRef;
+use bigfleet_model::need::Need;
+use bigfleet_model::penalty::PenaltyBucket;
+use bigfleet_model::profile::Profile;
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn fleet(seed: u64) -> (Fleet, Vec<Known>) {
     };
     let mut fleet = Fleet::default();
     let mut knowns = Vec::new();
-    for number in 0..draw(60) + 1 {
+    for number in 0..=draw(60) {
         let states = MachineState::ALL;
         let machine_state = states[draw(states.len() as u64) as usize];
         let mut machine = Machine::new(format!("m-{number:03}"), machine_state);
@@ -84,11 +84,10 @@ fn what_is_bound_beyond_demand_has_its_own_cause() {
     fleet.cycle(&bigfleet_engine::Options::default(), 1);
     let bill = Bill::of(&fleet, &knowns);
     let of = |cause| bill.sum(|sort| sort.cause == cause);
-    assert_eq!((of(Cause::Used), of(Cause::AboveDemand), of(Cause::Unclaimed)), (
-        2_499_999_999,
-        500_000_001,
-        1_000_000_000
-    ));
+    assert_eq!(
+        (of(Cause::Used), of(Cause::AboveDemand), of(Cause::Unclaimed)),
+        (2_499_999_999, 500_000_001, 1_000_000_000)
+    );
 }
 
 #[test]

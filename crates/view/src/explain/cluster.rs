@@ -25,22 +25,24 @@ impl<S: Shards> View<S> {
         &self,
         request: v1::ExplainClusterRequest,
     ) -> Result<v1::ClusterExplanation, Status> {
+        self.needs_life("explaining a cluster")?;
         let simulated = self.about.simulated;
         let name: Arc<str> = request.cluster.as_str().into();
         let asked = name.clone();
-        let look = move |shard: &Shard, now: i64| -> Result<(v1::Cluster, Vec<v1::CostCell>, Snapshot), Status> {
-            find_cluster(&asked, shard.clusters().keys().map(|name| &**name))?;
-            let (name, cluster) = shard.clusters().get_key_value(&asked).expect("it was just found");
-            let cell = |(capacity_type, bill): (CapacityType, Bill)| v1::CostCell {
-                cluster: name.to_string(),
-                capacity_type: capacity_type.to_wire(),
-                machines: bill.machines as u32,
-                usd_per_hour: bill.usd_per_hour(),
+        let look =
+            move |shard: &Shard, now: i64| -> Result<(v1::Cluster, Vec<v1::CostCell>, Snapshot), Status> {
+                find_cluster(&asked, shard.clusters().keys().map(|name| &**name))?;
+                let (name, cluster) = shard.clusters().get_key_value(&asked).expect("it was just found");
+                let cell = |(capacity_type, bill): (CapacityType, Bill)| v1::CostCell {
+                    cluster: name.to_string(),
+                    capacity_type: capacity_type.to_wire(),
+                    machines: bill.machines as u32,
+                    usd_per_hour: bill.usd_per_hour(),
+                };
+                let bills = shard.money().by_cluster().filter(|(of, ..)| *of == name);
+                let cells = bills.map(|(_, capacity_type, bill)| cell((capacity_type, bill))).collect();
+                Ok((describe(shard, name, cluster, now), cells, Snapshot::live(shard, now, simulated)))
             };
-            let bills = shard.money().by_cluster().filter(|(of, ..)| *of == name);
-            let cells = bills.map(|(_, capacity_type, bill)| cell((capacity_type, bill))).collect();
-            Ok((describe(shard, name, cluster, now), cells, Snapshot::live(shard, now, simulated)))
-        };
         let (mut cluster, costs, snapshot) = self.shards.inspect(look).await??;
         let (snapshot, counts, rows) = blocking(move || {
             let counts = short_counts(&snapshot.fleet);

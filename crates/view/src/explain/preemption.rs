@@ -30,6 +30,7 @@ impl<S: Shards> View<S> {
         if !request.machine.is_empty() && !request.need.is_empty() {
             return Err(Status::invalid_argument("name a machine or a need, or neither for all; not both"));
         }
+        self.needs_life("explaining preemptions")?;
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         let snapshot = self.snapshot(None).await?;
         let wanted = Wanted { kinds: vec![v1::ActionKind::Preempt.into()], ..Wanted::default() };

@@ -41,15 +41,7 @@ impl World {
         let (fleet, nothing) = (Fleet::default(), BTreeMap::new());
         let mut world = Self { fleet, machines: nothing, options, now_unix_nanos };
         for machine in machines {
-            let mut machine = machine.clone();
-            if machine.capacity_type.is_elastic() {
-                quota(&mut machine);
-                machine.cluster = "".into();
-                machine.draining_for = None;
-            } else if machine.state != MachineState::Speculative {
-                free(&mut machine, now_unix_nanos);
-            }
-            world.put(machine);
+            world.put(Self::afresh_machine(machine, now_unix_nanos));
         }
         let mut rows: BTreeMap<Arc<str>, Vec<Need>> = BTreeMap::new();
         for need in needs {
@@ -60,6 +52,19 @@ impl World {
             let _ = world.fleet.replace(&cluster, rows, now_unix_nanos);
         }
         world
+    }
+
+    /// A machine that nobody has: quota if it is rented, idle if it is owned.
+    pub(crate) fn afresh_machine(machine: &Machine, now_unix_nanos: i64) -> Machine {
+        let mut machine = machine.clone();
+        if machine.capacity_type.is_elastic() {
+            quota(&mut machine);
+            machine.cluster = "".into();
+            machine.draining_for = None;
+        } else if machine.state != MachineState::Speculative {
+            free(&mut machine, now_unix_nanos);
+        }
+        machine
     }
 
     pub(crate) fn cycle(&mut self) -> Arc<Decision> {

@@ -8,6 +8,7 @@ use bigfleet_model::machine::Machine;
 use bigfleet_model::need::Need;
 use bigfleet_model::requirement::Requirement;
 use bigfleet_shard::{Memory, SECOND, Shard};
+use bigfleet_view::v1::remedy::Change;
 use bigfleet_view::v1::view_server::View as Api;
 use bigfleet_view::{View, v1};
 use tonic::Request;
@@ -32,7 +33,8 @@ fn prices(all: &[v1::Decision], kind: v1::ActionKind, machine: &str) -> (f64, f6
 async fn a_decision_keeps_the_prices_it_was_made_at() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("record");
-    let machines = vec![quota("od-1", CapacityType::OnDemand, 0.4), quota("od-2", CapacityType::OnDemand, 0.5)];
+    let machines =
+        vec![quota("od-1", CapacityType::OnDemand, 0.4), quota("od-2", CapacityType::OnDemand, 0.5)];
     let driver = Driver::new(config(), machines, Some(&record));
     driver.report("shop", vec![need("shop", 1000, 8, vec![])]);
     driver.with(|state, _| {
@@ -107,7 +109,11 @@ async fn every_decision_says_why_also_one_that_is_begun_cycles_later() {
     let reclaims = |fate: v1::Fate| {
         all.iter().filter(move |d| d.kind() == v1::ActionKind::Reclaim && d.fate() == fate).count()
     };
-    assert!(reclaims(v1::Fate::Begun) == 10 && reclaims(v1::Fate::Capped) > 0, "{}", reclaims(v1::Fate::Begun));
+    assert!(
+        reclaims(v1::Fate::Begun) == 10 && reclaims(v1::Fate::Capped) > 0,
+        "{}",
+        reclaims(v1::Fate::Begun)
+    );
     let without: Vec<_> = all.iter().filter(|d| d.why.is_none()).collect();
     assert_eq!(without, Vec::<&v1::Decision>::new());
     assert!(all.iter().all(|d| d.instance_type == "metal" && d.zone == "za"));
@@ -145,11 +151,17 @@ async fn a_parked_gang_says_what_it_holds_when_it_tries_and_what_would_help() {
     assert!(told.parked && told.reason() == v1::Reason::Parked, "{told:?}");
     assert!(told.credited > 0, "it keeps what it has: {told:?}");
     let cycle = answer.as_of.unwrap().cycle;
-    assert!(told.next_try_cycle > cycle && told.next_try_cycle <= cycle + 32, "{} {cycle}", told.next_try_cycle);
+    assert!(
+        told.next_try_cycle > cycle && told.next_try_cycle <= cycle + 32,
+        "{} {cycle}",
+        told.next_try_cycle
+    );
     assert!(told.next_try_unix_nanos > START);
-    use v1::remedy::Change;
     let changes: Vec<&Change> = answer.remedies.iter().filter_map(|remedy| remedy.change.as_ref()).collect();
-    assert!(changes.iter().any(|change| matches!(change, Change::Priority(901))), "in the other rack: {changes:?}");
+    assert!(
+        changes.iter().any(|change| matches!(change, Change::Priority(901))),
+        "in the other rack: {changes:?}"
+    );
     assert!(changes.iter().any(|change| matches!(change, Change::Less(_))), "{changes:?}");
 
     // What was promised holds.
@@ -176,11 +188,8 @@ async fn a_plan_parks_whom_the_shard_parks() {
         while driver.with(|state, _| state.shard.cycle()) == before {
             driver.pass(1);
         }
-        let request = v1::ListDecisionsRequest {
-            from_cycle: before + 1,
-            to_cycle: before + 1,
-            ..Default::default()
-        };
+        let request =
+            v1::ListDecisionsRequest { from_cycle: before + 1, to_cycle: before + 1, ..Default::default() };
         let did = pages(Api::list_decisions(&view, Request::new(request)).await).await.unwrap();
         let names = |all: &[v1::Decision]| {
             let mut names: Vec<_> = all.iter().map(|d| (d.kind, d.machine.clone())).collect();
@@ -203,7 +212,8 @@ async fn costs_of_a_moment_and_of_a_span_add_up() {
     let record = folder.path().join("record");
     let mut owned = metal("m-1", "za", "8");
     owned.price_usd_per_hour = 0.2;
-    let machines = vec![owned, quota("od-1", CapacityType::OnDemand, 0.4), quota("od-2", CapacityType::OnDemand, 0.5)];
+    let machines =
+        vec![owned, quota("od-1", CapacityType::OnDemand, 0.4), quota("od-2", CapacityType::OnDemand, 0.5)];
     let driver = Driver::new(config(), machines, Some(&record));
     driver.pass(600);
     // An hour with eight more cpus than the owned machine has, of which four are asked for.
@@ -230,11 +240,15 @@ async fn costs_of_a_moment_and_of_a_span_add_up() {
     assert_eq!((cause(&then, "used"), cause(&then, "above_demand")), (450_000_000, 150_000_000));
     let judged = then.judgement.unwrap();
     assert_eq!(judged.method, "exact");
-    assert!((judged.paid_usd_per_hour - 0.4).abs() < 1e-9 && (judged.bound_usd_per_hour - 0.2).abs() < 1e-9, "{judged:?}");
+    assert!(
+        (judged.paid_usd_per_hour - 0.4).abs() < 1e-9 && (judged.bound_usd_per_hour - 0.2).abs() < 1e-9,
+        "{judged:?}"
+    );
 
     let over = v1::GetCostsRequest { from_unix_nanos: START + 60 * SECOND, points: 10, ..Default::default() };
     let span = ask(over).await;
-    let hours = span.span.as_ref().map(|span| (span.to_unix_nanos - span.from_unix_nanos) as f64 / 3.6e12).unwrap();
+    let hours =
+        span.span.as_ref().map(|span| (span.to_unix_nanos - span.from_unix_nanos) as f64 / 3.6e12).unwrap();
     let total = span.total_nano_usd as f64 / 1e9;
     assert!((span.usd_per_hour * hours - total).abs() < 1e-6);
     assert!(total > 0.2 * hours + 0.4 && total < 0.2 * hours + 0.6, "an hour of $0.40 and a hold: {total}");
@@ -257,7 +271,9 @@ async fn lints_find_what_cannot_work_and_figures_that_cannot_be_right() {
     driver.pass(30);
     let view = driver.view(None);
     let ask = async |codes: Vec<String>| {
-        Api::lint(&view, Request::new(v1::LintRequest { codes, at: None })).await.map(tonic::Response::into_inner)
+        Api::lint(&view, Request::new(v1::LintRequest { codes, at: None }))
+            .await
+            .map(tonic::Response::into_inner)
     };
     let found = ask(Vec::new()).await.unwrap().findings;
     let codes: Vec<&str> = found.iter().map(|finding| finding.code.as_str()).collect();
@@ -290,4 +306,39 @@ async fn a_provider_is_held_to_what_it_promised() {
     assert!(row.bound_machine_hours > 1.9 && row.bound_machine_hours < 2.2, "{row:?}");
     assert!((row.promised_interruptions - 0.01 * row.bound_machine_hours).abs() < 1e-6, "{row:?}");
     assert!(row.configure.is_some() && row.source.as_ref().unwrap().heard_unix_nanos > 0, "{row:?}");
+}
+
+#[test]
+fn every_lint_has_its_section_in_the_guide() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lints.md");
+    let guide = std::fs::read_to_string(path).unwrap();
+    for rule in bigfleet_view::lint::RULES {
+        assert!(guide.contains(&format!("## {}: {}\n", rule.code, rule.title)), "{}", rule.code);
+        assert!(guide.contains(rule.fix), "{}", rule.code);
+    }
+}
+
+#[tokio::test]
+async fn hours_ahead_lose_machines_as_likely_as_providers_say() {
+    let machines = (0..20).map(|n| quota(&format!("spot-{n:02}"), CapacityType::Spot, 0.1)).collect();
+    let driver = Driver::new(config(), machines, None);
+    driver.report("shop", vec![need("shop", 1000, 80, vec![])]);
+    driver.pass(60);
+    let view = driver.view(None);
+    let filter = v1::MachineFilter { id_prefix: "spot".into(), ..Default::default() };
+    let worse = v1::SetProbability { filter: Some(filter), interruption_probability: 0.1 };
+    let edits = vec![v1::Edit { edit: Some(v1::edit::Edit::SetProbability(worse)) }];
+    let request =
+        v1::WhatIfRequest { edits, cycles: 5, hours: 24, seeds: 10, seed: 42, ..Default::default() };
+    let answer = Api::what_if(&view, Request::new(request.clone())).await.unwrap().into_inner();
+    let (before, after) = (answer.before.unwrap().ahead.unwrap(), answer.after.unwrap().ahead.unwrap());
+    // Ten machines for 24 hours, one in a hundred an hour, and one in ten.
+    assert!((1.0..4.5).contains(&before.interruptions), "{before:?}");
+    assert!((18.0..30.0).contains(&after.interruptions), "{after:?}");
+    assert!((before.usd - 24.0).abs() < 1.0, "{before:?}");
+    let again = Api::what_if(&view, Request::new(request)).await.unwrap().into_inner();
+    assert_eq!(again.after.unwrap().ahead.unwrap(), after, "the same seed gives the same answer");
+    let edits = vec![v1::Edit { edit: Some(v1::edit::Edit::RemoveNeed("shop".into())) }];
+    let too_far = v1::WhatIfRequest { edits, hours: 100_000, ..Default::default() };
+    assert!(Api::what_if(&view, Request::new(too_far)).await.unwrap_err().message().contains("at most"));
 }

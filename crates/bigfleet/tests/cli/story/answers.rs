@@ -224,15 +224,16 @@ pub(crate) fn empty_plan() -> PlanAnswer {
 }
 
 pub(crate) fn costs(request: &GetCostsRequest) -> Costs {
-    let part = |cause: &str, cluster: &str, capacity_type: CapacityType, cents: i64, machines: f64| CostPart {
-        cluster: cluster.into(),
-        priority: (cause == "used" || cause == "above_demand").then_some(100_000),
-        capacity_type: capacity_type.into(),
-        provider: "aws".into(),
-        cause: cause.into(),
-        nano_usd: cents * 10_000_000,
-        machines,
-    };
+    let part =
+        |cause: &str, cluster: &str, capacity_type: CapacityType, cents: i64, machines: f64| CostPart {
+            cluster: cluster.into(),
+            priority: (cause == "used" || cause == "above_demand").then_some(100_000),
+            capacity_type: capacity_type.into(),
+            provider: "aws".into(),
+            cause: cause.into(),
+            nano_usd: cents * 10_000_000,
+            machines,
+        };
     let parts = vec![
         part("used", "shop", CapacityType::Spot, 121, 8.0),
         part("used", "ml", CapacityType::BareMetal, 200, 2.0),
@@ -247,7 +248,7 @@ pub(crate) fn costs(request: &GetCostsRequest) -> Costs {
         idle_usd_per_hour: 1.11,
         total_nano_usd: parts.iter().map(|part| part.nano_usd).sum(),
         parts,
-        span: span.then(|| CostSpan {
+        span: span.then_some(CostSpan {
             from_unix_nanos: request.from_unix_nanos,
             to_unix_nanos: NOW,
             cycles: 80,
@@ -304,7 +305,8 @@ pub(crate) fn lints() -> LintAnswer {
 }
 
 pub(crate) fn provider_truth() -> ProviderTruth {
-    let took = |p50_secs: f64| Took { samples: 40, p10_secs: p50_secs / 2.0, p50_secs, p90_secs: p50_secs * 2.0 };
+    let took =
+        |p50_secs: f64| Took { samples: 40, p10_secs: p50_secs / 2.0, p50_secs, p90_secs: p50_secs * 2.0 };
     ProviderTruth {
         as_of: Some(as_of()),
         from_unix_nanos: NOW - 24 * 60 * MINUTE,
@@ -327,4 +329,8 @@ pub(crate) fn provider_truth() -> ProviderTruth {
             drain: None,
         }],
     }
+}
+
+pub(crate) fn summary() -> Summary {
+    Summary { as_of: Some(as_of()), needs: 4, unmet: 1, short: 2, worst: shortfalls(), ..Summary::default() }
 }
