@@ -37,6 +37,7 @@ mod suggest;
 mod top;
 mod up;
 mod version;
+mod web;
 mod whatif;
 
 use std::process::ExitCode;
@@ -81,6 +82,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Web(Box<web::Args>),
     Operator(Box<operator::Args>),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),

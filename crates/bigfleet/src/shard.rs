@@ -21,6 +21,7 @@ use clap::ValueEnum;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::{FOUND, Failure};
+use crate::web::{Page, Plan};
 use knobs::Knobs;
 
 /// Exit code of an address that is taken.
@@ -55,6 +56,12 @@ pub(crate) struct Args {
     /// Where metrics and health are read, in plaintext, or none
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8780")]
     metrics: String,
+    /// Where the page is served, or none; beyond loopback it needs TLS and --web-tokens
+    #[arg(long, value_name = "HOST:PORT", default_value = "none", help_heading = "Page")]
+    web: String,
+    /// Who may open the page, one line each: a role (admin or readonly), a secret and a name
+    #[arg(long, value_name = "FILE", help_heading = "Page", env = "BIGFLEET_WEB_TOKENS")]
+    web_tokens: Option<PathBuf>,
     /// A provider and where it is; may be repeated
     #[arg(long = "provider", value_name = "NAME=URL", value_parser = plan::provider, required = true)]
     providers: Vec<(String, String)>,
@@ -116,14 +123,19 @@ enum Log {
 /// Runs until it is told to stop.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let settings = plan::settings(args)?;
+    let page = Plan::of_flags(&args.web, settings.tls.clone(), args.web_tokens.as_deref(), "--web")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(serve(args, settings));
+    let done = runtime.block_on(serve(args, settings, page));
     // Whatever still waits for a socket has nothing left to say.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result<ExitCode, Failure> {
+async fn serve(
+    args: &Args,
+    settings: bigfleet_shard_server::Settings,
+    page: Option<Plan>,
+) -> Result<ExitCode, Failure> {
     // Before anything is started: a stop at any later moment is an orderly one.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -138,7 +150,19 @@ async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result
         Ok(running) => running,
         Err(error) => return Ok(say_and_exit(&error, code_of(&error))),
     };
-    announce(&running)?;
+    let page = match page {
+        None => None,
+        Some(page) => {
+            match page.serve(vec![bigfleet_web::Shard::local(&args.shard_id, running.view())]).await {
+                Ok(page) => Some(page),
+                Err(error) => {
+                    let _ = running.stop().await;
+                    return Ok(say_and_exit(&format!("{error:#}"), CANNOT_LISTEN));
+                }
+            }
+        }
+    };
+    announce(&running, page.as_ref())?;
     let ended = tokio::select! {
         ended = running.ended() => Some(ended),
         _ = terminate.recv() => None,
@@ -157,11 +181,14 @@ async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result
 }
 
 /// Says where it listens on standard output: somebody may wait for the line.
-fn announce(running: &bigfleet_shard_server::Running) -> std::io::Result<()> {
+fn announce(running: &bigfleet_shard_server::Running, page: Option<&Page>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "listening on {}", running.grpc)?;
     if let Some(http) = running.http {
         writeln!(out, "metrics on http://{http}/metrics")?;
+    }
+    if let Some(page) = page {
+        writeln!(out, "page on {}", page.url)?;
     }
     out.flush()
 }

@@ -172,7 +172,8 @@ fn parked(need: &Need, as_of: &AsOf, now: i64) -> String {
     format!("{keeps}; {next}")
 }
 
-fn wants(spec: &CapacityNeed) -> String {
+/// What it asks for.
+pub fn wants(spec: &CapacityNeed) -> String {
     let mut text = amounts(&spec.aggregate_resources);
     if !spec.min_unit.is_empty() {
         let _ = write!(text, ", each machine at least {}", amounts(&spec.min_unit));
@@ -212,7 +213,8 @@ fn has(answer: &NeedExplanation, need: &Need) -> String {
     if parts.is_empty() { "nothing".into() } else { parts.join("; ") }
 }
 
-fn missing(need: &Need) -> String {
+/// What it lacks.
+pub fn missing(need: &Need) -> String {
     match (need.deficit.is_empty(), need.unresolved.is_empty()) {
         (true, true) => String::new(),
         (_, true) => format!("{}, all of it on its way", amounts(&need.deficit)),
