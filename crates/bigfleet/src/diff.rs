@@ -129,7 +129,11 @@ fn place(machine: &Machine) -> String {
 
 fn verdict(need: &Need) -> String {
     let machines = count((need.credited + need.acquired).into(), "machine");
-    if need.satisfied { format!("covered, {machines}") } else { format!("short ({}), {machines}", reason(need.reason)) }
+    if need.satisfied {
+        format!("covered, {machines}")
+    } else {
+        format!("short ({}), {machines}", reason(need.reason))
+    }
 }
 
 fn compare(from: &Seen, to: &Seen, limit: usize) -> Told {
@@ -197,7 +201,10 @@ fn story(told: &Told, simulated: bool) -> Story {
     story.heading(heading, Tone::Head);
     let change = told.usd_per_hour_to - told.usd_per_hour_from;
     let change = if change.abs() < 1e-9 { "unchanged".into() } else { format!("{}/h", usd_change(change)) };
-    story.say("cost", format!("{} -> {} ({change})", hourly(told.usd_per_hour_from), hourly(told.usd_per_hour_to)));
+    story.say(
+        "cost",
+        format!("{} -> {} ({change})", hourly(told.usd_per_hour_from), hourly(told.usd_per_hour_to)),
+    );
     for (label, list, all) in [
         ("machines", &told.machines, told.machines_in_all),
         ("prices", &told.prices, told.prices_in_all),

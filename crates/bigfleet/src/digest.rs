@@ -8,8 +8,8 @@ use anyhow::anyhow;
 use bigfleet_tell::words::{count, fate, kind, need_long, reason, rfc3339, span, thousands, usd_words};
 use bigfleet_view::v1::moment::Moment::UnixNanos;
 use bigfleet_view::v1::{
-    Decision, Fate, Finding, GetCostsRequest, LintRequest, ListDecisionsRequest, ListShortfallsRequest, Severity,
-    Shortfall,
+    Decision, Fate, Finding, GetCostsRequest, LintRequest, ListDecisionsRequest, ListShortfallsRequest,
+    Severity, Shortfall,
 };
 use serde::Serialize;
 use tokio_stream::StreamExt;
@@ -103,7 +103,8 @@ async fn gather(shard: &Shard, since: &At) -> Result<Digest, Failure> {
     let request = GetCostsRequest { from_unix_nanos: from, ..GetCostsRequest::default() };
     let costs = shard.ask(|mut client| async move { client.get_costs(request).await }).await?;
     let is_waste = |cause: &str| !matches!(cause, "used" | "idle_fixed");
-    let waste = costs.parts.iter().filter(|part| is_waste(&part.cause)).map(|part| part.nano_usd).sum::<i64>();
+    let waste =
+        costs.parts.iter().filter(|part| is_waste(&part.cause)).map(|part| part.nano_usd).sum::<i64>();
     let mut digest = Digest {
         from: rfc3339(from),
         to: rfc3339(now),
@@ -127,7 +128,8 @@ async fn gather(shard: &Shard, since: &At) -> Result<Digest, Failure> {
     let lints = shard.ask(|mut client| async move { client.lint(LintRequest::default()).await }).await?;
     let (errors, warnings): (Vec<Finding>, Vec<Finding>) =
         lints.findings.into_iter().partition(|finding| finding.severity() == Severity::Error);
-    digest.lint_errors = errors.iter().map(|one| format!("{} {}: {}", one.code, one.subject, one.found)).collect();
+    digest.lint_errors =
+        errors.iter().map(|one| format!("{} {}: {}", one.code, one.subject, one.found)).collect();
     digest.lint_warnings = warnings.len() as u64;
     Ok(digest)
 }
@@ -189,7 +191,10 @@ fn story(digest: &Digest) -> Story {
     story.say("begun", format!("{}. bigfleet get decisions --since {}", counts(&digest.begun), digest.from));
     story.say("withheld", format!("{}. bigfleet get rails", counts(&digest.withheld)));
     let most = count(digest.most_short_needs.into(), "need");
-    story.say("short", format!("{most} at the worst; {} for more than 5 min now", thousands(digest.short_now.len() as u64)));
+    story.say(
+        "short",
+        format!("{most} at the worst; {} for more than 5 min now", thousands(digest.short_now.len() as u64)),
+    );
     for short in digest.short_now.iter().take(10) {
         let long = span(short.secs * 1_000_000_000);
         story.say_toned(

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use bigfleet_tell::Shown;
 use bigfleet_view::v1::{
-    GetCostsRequest, GetProviderTruthRequest, GetRailsRequest, GetSummaryRequest, GetVersionRequest, LintRequest,
-    ListClustersRequest, ListDecisionsRequest, ListMachinesRequest, ListNeedsRequest, ListOffersRequest,
-    ListProvidersRequest,
+    GetCostsRequest, GetProviderTruthRequest, GetRailsRequest, GetSummaryRequest, GetVersionRequest,
+    LintRequest, ListClustersRequest, ListDecisionsRequest, ListMachinesRequest, ListNeedsRequest,
+    ListOffersRequest, ListProvidersRequest,
 };
 use prost::Message;
 use serde_json::{Map, Value};
@@ -43,8 +43,26 @@ pub(crate) struct Args {
 
 /// Fields whose texts are codes of ours, and say nothing about anybody.
 const CODES: &[&str] = &[
-    "state", "capacity_type", "kind", "fate", "reason", "rule", "step", "trouble", "code", "severity", "about", "cause",
-    "method", "fix", "operator", "api_version", "server_version", "section", "protocol", "role",
+    "state",
+    "capacity_type",
+    "kind",
+    "fate",
+    "reason",
+    "rule",
+    "step",
+    "trouble",
+    "code",
+    "severity",
+    "about",
+    "cause",
+    "method",
+    "fix",
+    "operator",
+    "api_version",
+    "server_version",
+    "section",
+    "protocol",
+    "role",
 ];
 
 /// Replaces texts by tokens that are the same for the same text within this bundle.
@@ -110,7 +128,8 @@ impl Bundle<'_> {
 
     /// What could not be had is said in its place; the rest is worth having.
     fn missing(&mut self, section: &str, why: &str) -> anyhow::Result<()> {
-        let line = serde_json::json!({"section": section, "missing": self.redaction.value("", Value::from(why))});
+        let line =
+            serde_json::json!({"section": section, "missing": self.redaction.value("", Value::from(why))});
         serde_json::to_writer(&mut self.out, &line)?;
         self.out.write_all(b"\n")?;
         Ok(())
@@ -159,7 +178,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let version = shard.version().await?;
         let file = OpenOptions::new().write(true).create_new(true).open(&args.file);
         let file = file.with_context(|| args.file.display().to_string())?;
-        let salt = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), version.started_unix_nanos);
+        let salt =
+            std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), version.started_unix_nanos);
         let redaction = Redaction { salt, keeps_names: args.with_names };
         let mut bundle = Bundle { out: BufWriter::new(file), redaction, shard: &shard, lines: 0 };
         let progress = Progress::begin("gathering");
@@ -214,7 +234,8 @@ mod tests {
         assert_eq!((&told["state"], &told["provides"]["cpu"]), (&"configured".into(), &"7500m".into()));
         assert_eq!(told["since"], "2026-11-15T14:02:10Z");
         assert_eq!(told["cluster"], told["need"]["cluster"], "the same text is the same token");
-        let named = Redaction { salt: 7, keeps_names: true }.value("x", serde_json::json!({"cluster": "shop"}));
+        let named =
+            Redaction { salt: 7, keeps_names: true }.value("x", serde_json::json!({"cluster": "shop"}));
         assert_eq!(named["cluster"], "shop");
     }
 }

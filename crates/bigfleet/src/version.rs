@@ -65,7 +65,11 @@ fn commit() -> String {
     let beside = std::env::current_exe().ok().map(|program| program.with_extension("commit"));
     let text = beside.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let text = text.trim();
-    if text.len() <= 40 && text.chars().all(|c| c.is_ascii_hexdigit()) { text.to_owned() } else { String::new() }
+    if text.len() <= 40 && text.chars().all(|c| c.is_ascii_hexdigit()) {
+        text.to_owned()
+    } else {
+        String::new()
+    }
 }
 
 #[derive(Serialize)]

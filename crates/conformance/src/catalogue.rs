@@ -75,7 +75,8 @@ fn headings(contract: &str) -> Vec<String> {
 fn linked(contract: &str) -> String {
     let anchor = |heading: &str| heading.to_lowercase().replace('.', "").replace(' ', "-");
     let parts = contract.split(", ").zip(headings(contract));
-    let link = |(part, heading): (&str, String)| format!("[{part}](provider-contract.md#{})", anchor(&heading));
+    let link =
+        |(part, heading): (&str, String)| format!("[{part}](provider-contract.md#{})", anchor(&heading));
     parts.map(link).collect::<Vec<_>>().join(", ")
 }
 
@@ -102,8 +103,10 @@ mod tests {
     fn every_citation_is_a_rule_of_the_contract() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/provider-contract.md");
         let page = std::fs::read_to_string(path).expect("docs/provider-contract.md can be read");
-        let written: BTreeSet<&str> =
-            page.lines().filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#').trim())).collect();
+        let written: BTreeSet<&str> = page
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#').trim()))
+            .collect();
         for behaviour in catalogue() {
             for heading in headings(behaviour.contract) {
                 assert!(written.contains(heading.as_str()), "{}: no rule {heading:?}", behaviour.id);

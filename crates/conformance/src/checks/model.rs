@@ -250,7 +250,10 @@ async fn races(c: Context) -> Verdict {
                 let expected = "a machine at rest that follows from the four answers";
                 failed(expected, format!("{list}; at rest {:?}", state_of(&rest)))
             } else {
-                failed("an order of the four calls that explains their answers", format!("{blamed}; all four: {list}"))
+                failed(
+                    "an order of the four calls that explains their answers",
+                    format!("{blamed}; all four: {list}"),
+                )
             };
         };
         (*reference, operations) = (explained, seen);
@@ -300,7 +303,7 @@ fn blame(
         let found = match reference.judge(order, token, answer, &mut operations) {
             Ok(()) => {
                 let mut others = answers.to_vec();
-                others.remove(place);
+                drop(others.remove(place));
                 blame(&reference, &others, &operations, explained + 1)
             }
             Err(Ended::Failed { expected, got }) => {

@@ -63,7 +63,9 @@ fn without_polls(calls: &[String]) -> Vec<String> {
             _ => told.push((call, 1)),
         }
     }
-    let times = |(call, times): (&str, usize)| if times > 1 { format!("{call}  ({times} times)") } else { call.to_owned() };
+    let times = |(call, times): (&str, usize)| {
+        if times > 1 { format!("{call}  ({times} times)") } else { call.to_owned() }
+    };
     told.into_iter().map(times).collect()
 }
 
