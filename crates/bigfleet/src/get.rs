@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::coordinator;
 use crate::exit::Failure;
 use crate::reach::block_on;
 
@@ -59,6 +60,16 @@ enum Thing {
     #[command(visible_alias = "rail")]
     Rails(rails::Args),
     Truth(truth::Args),
+    /// The shards of a coordinator
+    Shards(coordinator::ListArgs),
+    /// Topology domains and who holds them
+    Domains(coordinator::ListArgs),
+    /// How many machines of a kind shards may hold
+    Quotas(coordinator::ListArgs),
+    /// Which shard a cluster talks to
+    Bindings(coordinator::ListArgs),
+    /// Machines that were handed from one shard to another
+    Transfers(coordinator::ListArgs),
 }
 
 /// Prints the list.
@@ -75,6 +86,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Thing::Shortfalls(args) => watch::run(args, &args.list).await,
             Thing::Truth(args) => watch::run(args, &args.list).await,
             Thing::Rails(args) => rails::run(args).await,
+            Thing::Shards(args) => coordinator::list(coordinator::Kind::Shards, args).await,
+            Thing::Domains(args) => coordinator::list(coordinator::Kind::Domains, args).await,
+            Thing::Quotas(args) => coordinator::list(coordinator::Kind::Quotas, args).await,
+            Thing::Bindings(args) => coordinator::list(coordinator::Kind::Bindings, args).await,
+            Thing::Transfers(args) => coordinator::list(coordinator::Kind::Transfers, args).await,
         }
     })
 }

@@ -3,13 +3,16 @@
 //! Answers go to standard output, messages to standard error. Exit codes: 0 fine, 1 found something, 2 bad
 //! usage or input, 3 cannot reach.
 
+mod assess;
 mod at;
 mod clock;
 mod conform;
 mod context;
+mod coordinator;
 mod cost;
 mod crds;
 mod cycle;
+mod daemon;
 mod demand;
 mod diff;
 mod digest;
@@ -21,6 +24,7 @@ mod flags;
 mod get;
 mod group;
 mod lint;
+mod observe;
 mod operator;
 mod output;
 mod pause;
@@ -84,9 +88,18 @@ enum Command {
     Shard(Box<shard::Args>),
     Web(Box<web::Args>),
     Operator(Box<operator::Args>),
+    Coordinator(Box<coordinator::Args>),
+    Assign(coordinator::AssignArgs),
+    Unassign(coordinator::UnassignArgs),
+    Quota(coordinator::QuotaArgs),
+    Bind(coordinator::BindArgs),
+    Unbind(coordinator::UnbindArgs),
+    RemoveShard(coordinator::RemoveShardArgs),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
+    Assess(assess::Args),
+    Observe(Box<observe::Args>),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -120,9 +133,18 @@ fn main() -> ExitCode {
         Command::Shard(args) => shard::run(&args),
         Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
+        Command::Coordinator(args) => coordinator::run(&args),
+        Command::Assign(args) => coordinator::assign(&args),
+        Command::Unassign(args) => coordinator::unassign(&args),
+        Command::Quota(args) => coordinator::quota(&args),
+        Command::Bind(args) => coordinator::bind(&args),
+        Command::Unbind(args) => coordinator::unbind(&args),
+        Command::RemoveShard(args) => coordinator::remove_shard(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
+        Command::Assess(args) => assess::run(&args),
+        Command::Observe(args) => observe::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

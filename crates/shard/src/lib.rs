@@ -42,6 +42,7 @@ mod reconcile;
 mod sessions;
 mod shard;
 mod table;
+mod take_back;
 mod tally;
 mod tape;
 mod timers;

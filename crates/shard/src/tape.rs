@@ -82,6 +82,8 @@ pub enum Fate {
     Busy,
     /// The like of the machine would be bound in its place: it is kept.
     Regretted,
+    /// A machine that the cluster was about to lose is kept instead.
+    TakenBack,
 }
 
 impl Fate {
@@ -98,6 +100,7 @@ impl Fate {
             Self::OperatorBackoff => "operator_backoff",
             Self::Busy => "busy",
             Self::Regretted => "regretted",
+            Self::TakenBack => "taken_back",
         }
     }
 }

@@ -114,7 +114,8 @@ impl<S: Shards> View<S> {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
         let (limit, skip) = (request.limit, request.skip as usize);
-        let (as_of, rows, total) = blocking(move || {
+        let is_live = snapshot.past.is_none();
+        let (as_of, mut rows, total) = blocking(move || {
             let mut rows = chosen(&snapshot.fleet, &|demand| {
                 let need = &demand.need;
                 (request.cluster.is_empty() || *need.cluster == *request.cluster)
@@ -137,6 +138,9 @@ impl<S: Shards> View<S> {
             Ok((snapshot.as_of, rows, total))
         })
         .await?;
+        if is_live {
+            self.own_clusters.add_to(&mut rows);
+        }
         let mut rows = rows.into_iter().peekable();
         let mut first = true;
         while first || rows.peek().is_some() {

@@ -74,6 +74,16 @@ impl Snapshot {
         self
     }
 
+    /// How many bytes of unfinished messages callers have us hold.
+    pub(crate) fn with_in_flight(mut self, bytes: usize) -> Self {
+        self.gauge(
+            "bytes_in_flight",
+            "Bytes of requests that are not whole or not read yet",
+            one(bytes as f64),
+        );
+        self
+    }
+
     /// What a walk over all machines found.
     pub(crate) fn with_survey(mut self, survey: Survey) -> Self {
         let series = survey.moves.into_iter().map(|((kind, stage), count)| {
@@ -202,6 +212,7 @@ impl Snapshot {
             ("bootstrap_failures", "Times an operator gave no blob", tally.blob_failures),
             ("late_answers", "Answers nobody waited for any more", tally.late_answers),
             ("early_drains", "Drains before the grace was over", tally.early_drains),
+            ("reclaims_taken_back", "Reclaims taken back because demand returned", tally.taken_back),
         ] {
             self.counter(name, help, single(count));
         }

@@ -41,6 +41,15 @@ pub fn story(answer: &NeedExplanation) -> Story {
     if !need.satisfied {
         story.say("missing", missing(&need));
     }
+    if need.pods_waiting > 0 {
+        let names = need.pods_waiting_examples.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+        let pods = count(need.pods_waiting.into(), "pod");
+        story.say("waiting", format!("{pods} without a node, such as {names}"));
+    }
+    if !need.reserved.is_empty() {
+        let reserved = amounts(&need.reserved);
+        story.say("reserved", format!("{reserved} beyond the sum of its pods: some found no hole"));
+    }
     domains(&mut story, answer, &need);
     if let Some(funnel) = &answer.funnel {
         story.say("considered", considered(funnel));

@@ -55,7 +55,8 @@ impl<S: Shards> View<S> {
         })
         .await?;
         cluster.lane.iter_mut().for_each(|lane| mark_short(lane, &counts));
-        let short = rows.into_iter().map(|row| snapshot.fill(row)).collect();
+        let mut short: Vec<v1::Need> = rows.into_iter().map(|row| snapshot.fill(row)).collect();
+        self.own_clusters.add_to(&mut short);
         let recent = &snapshot.beside.recent;
         let wanted = Wanted { cluster: request.cluster, ..Wanted::default() };
         let decisions = wanted.of_recent(recent, TOLD);

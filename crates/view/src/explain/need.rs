@@ -131,6 +131,9 @@ impl<S: Shards> View<S> {
                 });
             }
         }
+        if snapshot.past.is_none() {
+            self.own_clusters.add_to(std::slice::from_mut(&mut need));
+        }
         message.need = Some(need);
         if let (Some(id), Some(free)) = (cheapest, &mut message.free) {
             // Who said a price and when is asked for after the rest: the price itself is of the moment of the answer.
