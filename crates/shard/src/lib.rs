@@ -50,7 +50,9 @@ mod timers;
 pub use cluster::{ACKS_DONE, Cluster};
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
 pub use cycle::Phase;
-pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};
+pub use effect::{
+    ALARMS, Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency,
+};
 pub use event::{
     BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
     SessionId, Told, WireId,
@@ -59,7 +61,7 @@ pub use flight::{Flight, Stage};
 pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use memory::{Fact, HeldRollup, LettingGo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
 pub use money::{Bill, Money, is_paid_for};
-pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
+pub use parking::{Stuck, TRY_EVERY_CYCLES};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
 pub use provider::{HeldListing, Provider};
 pub use rails::ReclaimCap;
@@ -69,5 +71,6 @@ pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
     Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
-    OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+    MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings,
+    digest,
 };
