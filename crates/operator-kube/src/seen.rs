@@ -161,6 +161,7 @@ pub fn asked(namespace: &str, spec: &CapacityRequestSpec) -> Asked {
 
 /// A node; its key is its name.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the node")]
 pub(crate) struct NodeSeen {
     pub(crate) uid: String,
     pub(crate) provider_id: String,

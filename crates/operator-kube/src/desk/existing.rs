@@ -7,6 +7,7 @@
 //! who is whose: nothing is set aside for a node that was made only a moment ago, and whatever the operator once wrote
 //! down as a machine stays one after a restart. The first roll-up of a new cluster knows it already.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Desk;
@@ -48,10 +49,10 @@ impl Desk {
             foreign.map(|(name, node)| (name.to_owned(), node.created_unix_nanos)).collect();
         self.existing.foreign_since.retain(|name, _| foreign.contains_key(name));
         for (name, created) in foreign {
-            if !self.existing.foreign_since.contains_key(&name) {
-                tracing::info!(node = name, "a node that is not the fleet's: pods on it are not asked for");
-                let since = if created == 0 { now } else { created };
-                self.existing.foreign_since.insert(name, since);
+            if let Entry::Vacant(place) = self.existing.foreign_since.entry(name) {
+                let node = place.key().as_str();
+                tracing::info!(node, "a node that is not the fleet's: pods on it are not asked for");
+                place.insert(if created == 0 { now } else { created });
             }
         }
         let certain = now.saturating_sub(CERTAIN_NANOS);
