@@ -51,6 +51,8 @@ pub struct Shard {
     pub(crate) open: Map<CallId, Open>,
     /// Flights that wait for a word of their cluster, by the number of the request or instruction.
     pub(crate) waiting: Map<WireId, Slot>,
+    /// Reclaims that were taken back lately: a cluster may hear of them after it heard that the machine stays.
+    pub(crate) taken_back: Map<WireId, Slot>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
     /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
@@ -105,6 +107,7 @@ impl Shard {
             sessions: BTreeMap::new(),
             open: Map::default(),
             waiting: Map::default(),
+            taken_back: Map::default(),
             queue: BTreeSet::new(),
             pump_due: false,
             calling: 0,
@@ -162,7 +165,7 @@ impl Shard {
             Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
             Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
             Event::ReclaimAcked { session, instruction, nodes_started } => {
-                self.take_reclaim_ack(session, instruction, nodes_started);
+                self.take_reclaim_ack(session, instruction, nodes_started, step);
             }
         }
         self.pump(now, step);
