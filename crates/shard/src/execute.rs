@@ -97,6 +97,7 @@ impl Shard {
             preemptor_priority,
             instruction: wire,
             acks: 0,
+            denied: false,
             blob: None,
             number: self.flights,
         };
@@ -149,6 +150,7 @@ impl Shard {
             preemptor_priority: goes.preemptor_priority,
             instruction,
             acks: 0,
+            denied: false,
             blob: None,
             number: self.flights,
         };

@@ -77,7 +77,8 @@ impl Shard {
         Ok(number)
     }
 
-    /// Ends every pause of exactly this scope; the numbers of those that ended.
+    /// Ends every pause of exactly this scope; the numbers of those that ended. Where the scope covers Provisions, what the
+    /// purchase rail holds is let go as well.
     pub fn resume(
         &mut self,
         scope: &PauseScope,
@@ -86,7 +87,8 @@ impl Shard {
     ) -> Result<Vec<u64>, CommandError> {
         let ended: Vec<u64> =
             self.pauses.iter().filter(|(_, pause)| pause.scope == *scope).map(|(n, _)| *n).collect();
-        if ended.is_empty() {
+        let released = self.release_purchases(scope, step);
+        if ended.is_empty() && released.is_empty() {
             return Err(CommandError::NoSuchPause(name(scope)));
         }
         for number in &ended {

@@ -12,11 +12,21 @@ use bigfleet_model::machine::{Machine, MachineState};
 use crate::config::MINUTE;
 use crate::effect::{Effect, Frame, Step, Urgency};
 use crate::memory::{Fact, LettingGo, MachineMemo};
+use crate::purchase::counts_for;
 use crate::shard::Shard;
 use crate::table::{Care, Row, Slot};
 use crate::tally::Tally;
 use crate::tape::Input;
 use crate::timers::Timer;
+
+/// Whose doing a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hand {
+    /// An order of ours, or its end.
+    Ours,
+    /// Its provider said so.
+    Theirs,
+}
 
 impl Shard {
     /// Makes `machine` our view of the machine in `slot` by our own hand: an order of ours, or its end. Its provider's
@@ -24,15 +34,27 @@ impl Shard {
     pub(crate) fn overwrite(&mut self, slot: Slot, machine: Machine, now: i64, step: &mut Step) {
         let said = self.table.row(slot).told;
         self.table.heard(slot).digest = 0;
-        self.put(slot, machine, said, now, step);
+        self.change(slot, machine, said, Hand::Ours, now, step);
     }
 
-    /// Makes `machine` our view of the machine in `slot`. `said` is the state its provider last told.
+    /// Makes `machine` our view of the machine in `slot` by its provider's word. `said` is the state it told.
     pub(crate) fn put(
         &mut self,
         slot: Slot,
         machine: Machine,
         said: MachineState,
+        now: i64,
+        step: &mut Step,
+    ) {
+        self.change(slot, machine, said, Hand::Theirs, now, step);
+    }
+
+    fn change(
+        &mut self,
+        slot: Slot,
+        machine: Machine,
+        said: MachineState,
+        hand: Hand,
         now: i64,
         step: &mut Step,
     ) {
@@ -54,7 +76,8 @@ impl Shard {
             row.care = match (&row.care, machine.state) {
                 (Care::Fenced, _) => Care::Fenced,
                 (Care::Failed { tries }, MachineState::Failed) => Care::Failed { tries: *tries },
-                (_, MachineState::Failed) => Care::Failed { tries: 0 },
+                // What its provider takes back again and again is asked about less and less often.
+                (_, MachineState::Failed) => Care::Failed { tries: row.words.disputes.into() },
                 _ => Care::Fine,
             };
             if !was.state.is_transitional() && !machine.state.is_transitional()
@@ -64,8 +87,11 @@ impl Shard {
             }
         }
         self.begin_count(slot);
-        if moved {
-            self.moved(&was, &machine, step);
+        if hand == Hand::Theirs {
+            self.lost_by_word(slot, &was, &machine, now, step);
+        }
+        if moved && !was.state.may_order(machine.state) && was.cluster == machine.cluster {
+            self.tally.unsolicited += 1;
         }
         self.tell_clusters(&was, &machine, step);
         if moved {
@@ -84,33 +110,48 @@ impl Shard {
         self.show(slot);
     }
 
-    /// Counts a move nobody ordered, and a bound machine that is no longer there.
-    fn moved(&mut self, was: &Machine, machine: &Machine, step: &mut Step) {
+    /// Counts what a cluster lost by a provider's word: a bound machine that is no longer there for it, or is no longer
+    /// what the need that counted on it asks for.
+    fn lost_by_word(&mut self, slot: Slot, was: &Machine, machine: &Machine, now: i64, step: &mut Step) {
         let served = matches!(was.state, MachineState::Configured | MachineState::Configuring);
         let serves = machine.state.is_bound() && machine.cluster == was.cluster;
-        if was.id == machine.id && served && !serves {
-            let how = match machine.state {
-                MachineState::Failed => "failed",
-                MachineState::Idle => "unbound",
-                _ => "gone",
-            };
-            Tally::bump(&mut self.tally.lost, how);
-            let text = format!(
-                "machine {} of cluster {} is {} although nobody ordered it{}; the cluster's demand is met anew",
-                machine.id,
-                was.cluster,
-                machine.state,
-                if machine.last_error.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", machine.last_error)
-                },
-            );
-            Self::say(step, Urgency::Warning, "machine_lost", text);
+        let provider = self.table.row(slot).provider;
+        if !served {
+            return;
         }
-        if !was.state.may_order(machine.state) && was.cluster == machine.cluster {
-            self.tally.unsolicited += 1;
+        if serves {
+            if self.is_worth_less(was, machine) {
+                self.note_loss(was, provider, now, step);
+            }
+            return;
         }
+        let how = match machine.state {
+            MachineState::Failed => "failed",
+            MachineState::Idle => "unbound",
+            _ => "gone",
+        };
+        Tally::bump(&mut self.tally.lost, how);
+        let text = format!(
+            "machine {} of cluster {} is {} although nobody ordered it{}; the cluster's demand is met anew",
+            machine.id,
+            was.cluster,
+            machine.state,
+            if machine.last_error.is_empty() { String::new() } else { format!(" ({})", machine.last_error) },
+        );
+        Self::say(step, Urgency::Warning, "machine_lost", text);
+        self.note_loss(was, provider, now, step);
+    }
+
+    /// Whether the need that counts on a machine loses by what it has become.
+    fn is_worth_less(&self, was: &Machine, machine: &Machine) -> bool {
+        let facts = |m: &Machine| (m.labels.clone(), m.instance_type.clone(), m.zone.clone(), m.capacity_type);
+        if was.provides() == machine.provides() && facts(was) == facts(machine) {
+            return false;
+        }
+        self.engine.demand_claiming(&was.id).is_some_and(|demand| {
+            let shrank = |(name, amount): (&_, u64)| machine.provides().get(name) < amount.min(was.provides().get(name));
+            !counts_for(machine, &demand.need) || demand.need.aggregate.iter().any(shrank)
+        })
     }
 
     /// Adds a row to all counts.

@@ -4,19 +4,22 @@
 //! knows less than that answer, and a listing of a machine whose call is under way may know more or less than we do.
 //! Such a record is passed over and the machine is asked about once the answer is there.
 
+use std::collections::BTreeSet;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::text::Quoted;
 
 use crate::config::SECOND;
+use crate::confirmation::{self, Confirmation};
 use crate::effect::{Effect, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Report, Reports};
 use crate::flight::Stage;
 use crate::memory::MachineMemo;
 use crate::provider::{HeldListing, Listing};
-use crate::shard::{Open, Shard};
-use crate::table::{Care, Row, Slot};
+use crate::shard::{Map, Open, Shard};
+use crate::table::{Care, Row, Slot, Words};
 use crate::tally::Tally;
 
 /// How many machines that a pieced listing did not name are asked about after it.
@@ -31,6 +34,9 @@ static NOTHING: MachineMemo = MachineMemo {
     failed_tries: 0,
     since: None,
 };
+
+/// How many of the machines a listing names twice are told by name.
+const NAMED_TWICE_SAID: usize = 3;
 
 /// The longest wait after a listing that failed.
 const LIST_BACKOFF_MOST: i64 = 60 * SECOND;
@@ -52,6 +58,7 @@ impl Shard {
         let provider = &mut self.providers[index];
         provider.generation = provider.generation.wrapping_add(1);
         provider.listing = Some(Listing { begun: now, full });
+        provider.named_twice = 0;
         let since = if full { [].into() } else { provider.revision.clone() };
         let timeout_nanos = self.config.patience.list;
         step.effects.push(Effect::List { call, provider: id, since, timeout_nanos });
@@ -61,7 +68,7 @@ impl Shard {
     pub(crate) fn wants_full_list(&self, id: ProviderId, now: i64) -> bool {
         let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
         let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
-        due || provider.revision.is_empty() || provider.held.is_some()
+        due || provider.revision.is_empty() || provider.held.is_some() || self.losses.doubts(id)
     }
 
     /// Takes in a part of a listing.
@@ -78,14 +85,71 @@ impl Shard {
             return;
         };
         let listing = self.providers[id.0 as usize].listing.expect("an open listing is noted");
-        records.each(&mut |report| {
-            if !self.recognise(id, report, now, step) {
-                self.take_report(id, report, listing.begun, now, step);
-            }
-        });
+        self.take_records(id, records, listing.begun, now, step);
         if let Some(end) = end {
             self.open.remove(&call);
             self.end_listing(id, listing, end, now, step);
+        }
+    }
+
+    /// Takes in records. Most are known again at a glance; the others are gone through a second time, when it is known which
+    /// of them name a machine twice.
+    fn take_records(&mut self, id: ProviderId, records: &dyn Reports, begun: i64, now: i64, step: &mut Step) {
+        let hasher = foldhash::quality::FixedState::default();
+        let mut news: Vec<(usize, u64)> = Vec::new();
+        let mut times: Map<u64, u32> = Map::default();
+        let mut index = 0;
+        records.each(&mut |report| {
+            if !self.recognise(id, report, now, step) {
+                let hash = hasher.hash_one(report.id());
+                *times.entry(hash).or_default() += 1;
+                news.push((index, hash));
+            }
+            index += 1;
+        });
+        let mut news = news.into_iter().peekable();
+        if news.peek().is_none() {
+            return;
+        }
+        index = 0;
+        records.each(&mut |report| {
+            if let Some((_, hash)) = news.next_if(|(place, _)| *place == index) {
+                if times[&hash] > 1 || self.is_named_already(id, report.id()) {
+                    self.refuse_both(id, report.id(), step);
+                } else {
+                    self.take_report(id, report, begun, now, step);
+                }
+            }
+            index += 1;
+        });
+    }
+
+    /// Whether the listing under way named a machine before. Pieces of different instants may do that: the later word is
+    /// the newer one.
+    fn is_named_already(&mut self, id: ProviderId, machine: &str) -> bool {
+        let provider = &self.providers[id.0 as usize];
+        let (generation, is_pieced) = (provider.generation, provider.is_pieced);
+        let Some(slot) = self.table.find(machine).filter(|_| !is_pieced) else { return false };
+        self.table.row(slot).provider == id && self.table.heard(slot).listing == generation
+    }
+
+    /// A listing names one machine twice and says different things of it: nothing of either is taken.
+    fn refuse_both(&mut self, id: ProviderId, machine: &str, step: &mut Step) {
+        Tally::bump(&mut self.tally.bad_records, "named_twice");
+        let provider = &mut self.providers[id.0 as usize];
+        let generation = provider.generation;
+        provider.named_twice += 1;
+        if provider.named_twice <= NAMED_TWICE_SAID {
+            let text = format!(
+                "provider {}: its listing names machine {} twice; neither is believed, and what was known of it stays",
+                provider.name,
+                Quoted(machine)
+            );
+            Self::say(step, Urgency::Warning, "named_twice", text);
+        }
+        if let Some(slot) = self.table.find(machine).filter(|slot| self.table.row(*slot).provider == id) {
+            self.table.unhear(slot);
+            self.table.heard(slot).listing = generation;
         }
     }
 
@@ -191,7 +255,9 @@ impl Shard {
         match report.read() {
             Ok(told) => {
                 self.tally.bad_stamps += told.bad_stamps as u64;
+                let state = told.machine.state;
                 self.adopt(slot, told.machine, content, now, step);
+                self.hear_listed(slot, state, now, step);
             }
             Err(bad) => {
                 self.table.heard(slot).content = content;
@@ -211,10 +277,14 @@ impl Shard {
     fn end_listing(&mut self, id: ProviderId, listing: Listing, end: ListEnd, now: i64, step: &mut Step) {
         let index = id.0 as usize;
         self.providers[index].listing = None;
+        self.providers[index].is_pieced = end.is_pieced;
         let believed = !listing.full || self.take_losses(id, listing.begun, end.is_pieced, now, step);
         self.providers[index].failures = 0;
         if believed {
             self.believe(id, listing, end, step);
+            if listing.full {
+                self.compare_losses(id, now, step);
+            }
         } else {
             Tally::bump(&mut self.tally.listings, "held");
         }
@@ -264,24 +334,29 @@ impl Shard {
         let known = self.providers[index].machines;
         let guard = &self.config.guard;
         let suspicious = known >= guard.supply_floor && gone.len() as f64 > guard.supply_drop * known as f64;
+        let mut gone: BTreeSet<Slot> = gone.into_iter().collect();
         if suspicious {
             let provider = &mut self.providers[index];
             let missing = gone.len();
-            let held = match provider.held {
-                None => HeldListing { first_unix_nanos: now, last_unix_nanos: now, seen: 1, missing },
-                Some(held) if now - held.last_unix_nanos < guard.spacing => HeldListing { missing, ..held },
-                Some(held) => HeldListing { last_unix_nanos: now, seen: held.seen + 1, missing, ..held },
-            };
-            let believed = held.seen >= guard.confirmations;
+            // Three that each lose another half lie three times.
+            let agrees = confirmation::agree(&provider.missing, &gone, guard.supply_drop);
+            if agrees {
+                gone = gone.intersection(&provider.missing).copied().collect();
+            }
+            let before = provider.held.map(|held| held.confirmation);
+            let confirmation = Confirmation::after(before.as_ref(), agrees, guard.spacing, now);
+            let held = HeldListing { confirmation, missing };
+            let believed = confirmation.seen >= guard.confirmations;
+            provider.missing.clone_from(&gone);
             let text = format!(
                 "provider {} no longer lists {missing} of its {known} machines; {}",
                 provider.name,
                 if believed {
-                    format!("{} listings agree, they are gone", held.seen)
+                    format!("{} listings agree, those that all of them miss are gone", confirmation.seen)
                 } else {
                     format!(
                         "kept until {} listings agree, this is number {}; nothing is taken from it meanwhile",
-                        guard.confirmations, held.seen
+                        guard.confirmations, confirmation.seen
                     )
                 }
             );
@@ -292,13 +367,17 @@ impl Shard {
             }
         }
         self.providers[index].held = None;
+        self.providers[index].missing.clear();
+        self.providers[index].left_out.clear();
         if is_pieced {
             // The others are asked about after the next listing.
-            gone.into_iter().take(ASKED_AT_ONCE).for_each(|slot| self.ask(slot, step));
+            let asked: Vec<Slot> = gone.into_iter().take(ASKED_AT_ONCE).collect();
+            self.providers[index].left_out.extend(&asked);
+            asked.into_iter().for_each(|slot| self.ask(slot, step));
             return true;
         }
         for slot in gone {
-            self.lose(slot, "is gone from its provider's listing", step);
+            self.lose(slot, "is gone from its provider's listing", now, step);
         }
         true
     }
@@ -371,7 +450,7 @@ impl Shard {
         }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
-            self.lose(slot, "left the domains of this shard", step);
+            self.lose(slot, "left the domains of this shard", now, step);
             return;
         }
         let row = self.table.row(slot);
@@ -460,6 +539,7 @@ impl Shard {
             touched: i64::MIN,
             missed: false,
             care,
+            words: Words { listed: Some(said), ..Words::default() },
             refusals: 0,
             flight: None,
             memo: memo.map(Box::new),
@@ -486,12 +566,13 @@ impl Shard {
     }
 
     /// A machine we knew is no longer there for us.
-    pub(crate) fn lose(&mut self, slot: Slot, how: &str, step: &mut Step) {
+    pub(crate) fn lose(&mut self, slot: Slot, how: &str, now: i64, step: &mut Step) {
         if self.table.row(slot).flight.is_some() {
             self.end_flight(slot, "lost");
         }
         let row = self.table.row(slot);
-        let mut last = Machine::clone(&row.machine);
+        let was = row.machine.clone();
+        let mut last = Machine::clone(&was);
         if last.state.is_bound() {
             // Its cluster learns it as a failure: there is no state for "gone" on the wire.
             Tally::bump(&mut self.tally.lost, "gone");
@@ -501,6 +582,9 @@ impl Shard {
             self.tell_cluster(&cluster, last.into(), step);
         }
         self.end_count(slot);
+        if matches!(was.state, MachineState::Configured | MachineState::Configuring) {
+            self.note_loss(&was, self.table.row(slot).provider, now, step);
+        }
         let row = self.table.remove(slot).expect("the row was there");
         self.providers[row.provider.0 as usize].machines -= 1;
         if row.memo.is_some() {

@@ -13,6 +13,7 @@ use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::ledger::Ledger;
+use crate::losses::Losses;
 use crate::memory::{MachineMemo, Memory};
 use crate::money::Money;
 use crate::names::Names;
@@ -67,6 +68,8 @@ pub struct Shard {
     pub(crate) parking: Parking,
     pub(crate) hints: Hints,
     pub(crate) money: Money,
+    /// Losses that are not believed yet.
+    pub(crate) losses: Losses,
     pub(crate) tally: Tally,
     pub(crate) timers: Timers,
     /// What was remembered of machines that have not been listed yet in this life.
@@ -116,6 +119,7 @@ impl Shard {
             parking: Parking::default(),
             hints: Hints::default(),
             money: Money::default(),
+            losses: Losses::default(),
             tally: Tally::default(),
             timers: Timers::default(),
             remembered: memory.machines,
@@ -143,6 +147,7 @@ impl Shard {
             shard.timers.set(until, Timer::Pauses);
         }
         shard.set_forgetting(now_unix_nanos);
+        shard.recall_losses(memory.losses, memory.bought, now_unix_nanos);
         shard.recall_demand(memory.demand, memory.held, memory.reclaims, now_unix_nanos);
         shard
     }

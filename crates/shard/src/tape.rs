@@ -81,6 +81,8 @@ pub enum Fate {
     Busy,
     /// The like of the machine would be bound in its place: it is kept.
     Regretted,
+    /// It would replace a machine lost to a suspicious listing, and enough of those were replaced for now.
+    LossUnconfirmed,
 }
 
 impl Fate {
@@ -97,6 +99,7 @@ impl Fate {
             Self::OperatorBackoff => "operator_backoff",
             Self::Busy => "busy",
             Self::Regretted => "regretted",
+            Self::LossUnconfirmed => "loss_unconfirmed",
         }
     }
 }

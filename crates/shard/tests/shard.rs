@@ -17,6 +17,10 @@ mod limits;
 mod line;
 #[path = "shard/next_list.rs"]
 mod next_list;
+#[path = "shard/lies.rs"]
+mod lies;
+#[path = "shard/purchase.rs"]
+mod purchase;
 #[path = "shard/rails.rs"]
 mod rails;
 #[path = "shard/reconcile.rs"]
