@@ -23,19 +23,19 @@ mod plan;
 mod pod_controller;
 mod provider;
 mod reach;
-mod sentence;
 mod shard;
 mod shell;
 mod suggest;
 mod top;
 mod up;
 mod version;
-mod words;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+// One renderer of words and sentences, here and on the page.
+use bigfleet_tell::{sentence, words};
 use exit::Failure;
 
 // Fleets are built from many small lists, which this allocator is made for.

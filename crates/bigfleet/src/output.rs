@@ -1,20 +1,15 @@
 //! How answers leave: for people on a terminal, as data through a pipe, or as asked for.
 
-mod data;
-mod story;
-mod style;
 mod table;
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-use bigfleet_model::text::{is_hidden, shown, shown_lines};
+use bigfleet_model::text::{is_hidden, shown_lines};
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-pub(crate) use data::Shown;
-pub(crate) use story::Story;
-pub(crate) use style::{Paint, Tone};
+pub(crate) use bigfleet_tell::{Paint, Shown, Story, Tone, safe};
 pub(crate) use table::{Cell, Grid, Head};
 
 /// How a list is printed.
@@ -136,22 +131,6 @@ pub(crate) fn write_yaml(out: &mut impl Write, data: &impl Serialize) -> io::Res
     let mut text = String::new();
     serde_saphyr::to_fmt_writer(&mut text, data).map_err(io::Error::other)?;
     out.write_all(shown_lines(&text).as_bytes())
-}
-
-/// Text from outside as an owned text for people.
-pub(crate) fn safe(text: impl Into<String>) -> String {
-    match text.into() {
-        text if text.contains(is_hidden) => shown(&text).into_owned(),
-        text => text,
-    }
-}
-
-/// The same for a text that may have several lines.
-pub(crate) fn safe_lines(text: impl Into<String>) -> String {
-    match text.into() {
-        text if text.contains(is_hidden) => shown_lines(&text).into_owned(),
-        text => text,
-    }
 }
 
 /// JSON whose texts do nothing to a terminal. It says the same: what JSON alone would leave as it is, beyond ASCII, is

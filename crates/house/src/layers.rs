@@ -51,6 +51,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-net",
         ],
     },
+    Layer { name: "bigfleet-tell", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-view"] },
     Layer {
         name: "bigfleet-shard-server",
         may_use: &[
@@ -108,6 +109,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-record",
             "bigfleet-net",
             "bigfleet-view",
+            "bigfleet-tell",
             "bigfleet-shard-server",
             "bigfleet-sim",
             "bigfleet-proto",

@@ -245,6 +245,36 @@ mod tests {
         assert!(!SCRIPT.contains("\\\\") && !SCRIPT.contains("\\'"), "fish reads these even in quotes");
     }
 
+    /// What the script says of a job whose folder has these files.
+    fn probed(files: &[(&str, &str)]) -> Standing {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("job")).expect("a job");
+        for (name, content) in files {
+            std::fs::write(folder.path().join("job").join(name), content).expect("a file");
+        }
+        let mut agent = std::process::Command::new("sh");
+        let said = agent.args(["-c", SCRIPT, "bigfleet", "probe"]).arg(folder.path()).output().expect("sh");
+        parse(&said.stdout).expect("an answer").standing
+    }
+
+    #[test]
+    fn a_job_is_lost_only_on_evidence() {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot id");
+        let alive = std::process::id().to_string();
+        let mut ended = std::process::Command::new("true").spawn().expect("a process");
+        ended.wait().expect("it ends");
+        let gone = ended.id().to_string();
+        let job = |pid: &str| probed(&[("operation", "op\n"), ("boot", &boot), ("pid", pid)]);
+        assert_eq!(job(&alive), Standing::Running);
+        assert_eq!(job(&gone), Standing::Lost);
+        // A runner that is about to write its number, and one that has not come so far.
+        assert_eq!(job(""), Standing::Running);
+        assert_eq!(probed(&[("operation", "op\n"), ("boot", &boot)]), Standing::Running);
+        assert_eq!(probed(&[("operation", "op\n"), ("boot", "other\n"), ("pid", &alive)]), Standing::Lost);
+        let ended = [("operation", "op\n"), ("boot", &boot), ("pid", &gone), ("exit", "7\n")];
+        assert_eq!(probed(&ended), Standing::Ended(7));
+    }
+
     #[test]
     fn an_answer_is_read_whatever_the_shell_said_before() {
         let answer = b"Welcome!\nbigfleet-agent 1\njob ended 3\noperation op-1\nboot b\noutput 5\na\nend\nrecord 2\n{}\n\

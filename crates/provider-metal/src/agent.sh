@@ -30,7 +30,27 @@ own_folder() {
     done
 }
 
-boot_id() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo unknown; }
+# The first line of a file into the variable line, empty if there is none. A builtin: where no process can be started any
+# more, what stands in the file must not turn into something else.
+first_line() { line=; { read -r line <"$1"; } 2>/dev/null || :; }
+
+boot_id() { first_line /proc/sys/kernel/random/boot_id; echo "${line:-unknown}"; }
+
+# Whether the job was begun before the host last started. What cannot be read is no evidence.
+is_of_another_boot() {
+    first_line "$job/boot"
+    began=$line
+    first_line /proc/sys/kernel/random/boot_id
+    [ -n "$began" ] && [ -n "$line" ] && [ "$began" != "$line" ]
+}
+
+# Whether the runner is gone. It is not before it has said its number whole: a file is empty between being made and being
+# written, and a job that has just begun is no lost one.
+is_gone() {
+    first_line "$job/pid"
+    case $line in "" | *[!0-9]*) return 1 ;; esac
+    ! kill -0 "$line" 2>/dev/null
+}
 
 # Prints the end of a file of the job, with its size first. A link is not followed.
 show() {
@@ -48,8 +68,8 @@ has_ended() { [ -f "$job/exit" ] && [ ! -L "$job/exit" ]; }
 status() {
     if [ ! -f "$job/operation" ]; then echo "job none"
     elif has_ended; then echo "job ended $(head -c 8 "$job/exit")"
-    elif [ "$(cat "$job/boot" 2>/dev/null)" != "$(boot_id)" ]; then echo "job lost"
-    elif [ -f "$job/pid" ] && ! kill -0 "$(cat "$job/pid")" 2>/dev/null && ! has_ended; then echo "job lost"
+    elif is_of_another_boot; then echo "job lost"
+    elif is_gone && ! has_ended; then echo "job lost"
     else echo "job running"; fi
 }
 
@@ -63,7 +83,7 @@ report() {
 
 # Ends the job that is there, with everything it started.
 stop_job() {
-    [ -f "$job/group" ] && ! has_ended && [ "$(cat "$job/boot")" = "$(boot_id)" ] || return 0
+    [ -f "$job/group" ] && ! has_ended && ! is_of_another_boot || return 0
     group=$(head -c 16 "$job/group")
     case $group in "" | *[!0-9]*) return 0 ;; esac
     kill -TERM "-$group" 2>/dev/null || return 0
@@ -101,7 +121,7 @@ STEPS
     # The exit code is written when the steps end, whoever still holds their output.
     cat >"$new/runner" <<"RUNNER"
 job=$1 mode=$2 limit=$3
-echo $$ >"$job/pid"
+echo $$ >"$job/pid.new" && mv "$job/pid.new" "$job/pid"
 cd /
 (
     timeout -k 10 "$limit" sh "$job/steps" "$job" "$mode" &
@@ -152,7 +172,7 @@ begin() {
 
 await() {
     until=$(($(date +%s) + secs))
-    while [ "$(cat "$job/operation" 2>/dev/null)" = "$operation" ] && [ "$(status)" = "job running" ] &&
+    while first_line "$job/operation" && [ "$line" = "$operation" ] && [ "$(status)" = "job running" ] &&
         [ "$(date +%s)" -lt "$until" ]; do
         sleep 0.2
     done

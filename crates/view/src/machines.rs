@@ -35,6 +35,7 @@ impl<S: Shards> View<S> {
         }
         let filter = Filter::new(request.filter, &snapshot.fleet)?;
         let mut left = if request.limit == 0 { usize::MAX } else { request.limit as usize };
+        let (mut skip, mut matching) = (request.skip, 0);
         let mut known = Some(match &snapshot.past {
             Some(past) => past.machines.len() as u64,
             None => self.shards.inspect(|shard, _| shard.machine_count() as u64).await?,
@@ -43,22 +44,30 @@ impl<S: Shards> View<S> {
         // The fork has served: kept any longer, it would make the shard copy what it changes.
         drop(snapshot.fleet);
         let size = if detail == v1::Detail::Full { FULL_PAGE } else { crate::known::SLICE };
+        let page = |machines, known| v1::MachinePage {
+            as_of: Some(as_of.clone()),
+            machines,
+            known,
+            ..v1::MachinePage::default()
+        };
         let mut walk = Walk::begin(past.as_ref());
-        while left > 0
+        while (left > 0 || request.count)
             && let Some(mut slice) = self.next_slice(&mut walk).await?
         {
             slice.retain(|one| filter.admits(one));
-            slice.truncate(left);
+            matching += slice.len() as u64;
+            let skipped = (slice.len() as u64).min(skip);
+            skip -= skipped;
+            let slice = &slice[skipped as usize..];
+            let slice = &slice[..slice.len().min(left)];
             left -= slice.len();
             for part in slice.chunks(size) {
-                let machines = part.iter().map(|one| one.message(detail)).collect();
-                pages
-                    .send(v1::MachinePage { as_of: Some(as_of.clone()), machines, known: known.take() })
-                    .await?;
+                pages.send(page(part.iter().map(|one| one.message(detail)).collect(), known.take())).await?;
             }
         }
-        if known.is_some() {
-            pages.send(v1::MachinePage { as_of: Some(as_of), machines: Vec::new(), known }).await?;
+        if known.is_some() || request.count {
+            let matching = request.count.then_some(matching);
+            pages.send(v1::MachinePage { matching, ..page(Vec::new(), known) }).await?;
         }
         Ok(())
     }

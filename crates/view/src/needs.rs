@@ -153,7 +153,7 @@ impl<S: Shards> View<S> {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
         let fleet = std::mem::take(&mut snapshot.fleet);
-        let limit = request.limit;
+        let (limit, skip) = (request.limit, request.skip as usize);
         let rows = blocking(move || {
             let mut rows = chosen(&fleet, &|demand| {
                 let need = &demand.need;
@@ -167,12 +167,15 @@ impl<S: Shards> View<S> {
                 (!request.short_only || !row.message.satisfied)
                     && (request.reason == 0 || row.message.reason == request.reason)
             });
+            if request.short_first {
+                rows.sort_by_key(|row| row.message.satisfied);
+            }
             Ok(rows)
         })
         .await?;
         let total = rows.len();
         let most = if limit == 0 { total } else { (limit as usize).min(total) };
-        let mut rows = rows.into_iter().take(most).peekable();
+        let mut rows = rows.into_iter().skip(skip).take(most).peekable();
         let mut first = true;
         while first || rows.peek().is_some() {
             let part: Vec<NeedRow> = rows.by_ref().take(PAGE).collect();

@@ -181,6 +181,7 @@ impl Listing for Args {
             detail: detail.into(),
             limit: self.list.server_limit(),
             at,
+            ..ListMachinesRequest::default()
         };
         let stream = shard.ask(|mut client| async move { client.list_machines(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.machines)))

@@ -176,6 +176,7 @@ impl Listing for Args {
             gangs_only: self.gangs,
             limit: self.list.server_limit(),
             at,
+            ..ListNeedsRequest::default()
         };
         let stream = shard.ask(|mut client| async move { client.list_needs(request).await }).await?;
         Ok(pages(stream, |page| (page.as_of, page.needs)))

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::safe;
-use super::style::{Paint, Tone};
+use super::{Paint, Tone};
 
 /// Between two columns.
 const GAP: usize = 2;

@@ -237,11 +237,16 @@ fn machines(full: bool) -> Vec<Machine> {
 
 /// The machines of the story, and a crowd behind them, page by page and never all at once.
 pub(crate) fn machine_pages(crowd: u32, full: bool) -> impl Iterator<Item = MachinePage> + Send {
-    let first = MachinePage { as_of: Some(as_of()), machines: machines(full), known: None };
+    let first = MachinePage { as_of: Some(as_of()), machines: machines(full), known: None, matching: None };
     let page = move |number: u32| {
         let ids = number * 2000..((number + 1) * 2000).min(crowd);
         let machine = |id: u32| Machine { id: format!("crowd-{id:07}"), ..spot_machine() };
-        MachinePage { as_of: Some(as_of()), machines: ids.map(machine).collect(), known: None }
+        MachinePage {
+            as_of: Some(as_of()),
+            machines: ids.map(machine).collect(),
+            known: None,
+            matching: None,
+        }
     };
     std::iter::once(first).chain((0..crowd.div_ceil(2000)).map(page))
 }

@@ -36,7 +36,6 @@ impl Restarter for Again {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not steady on a busy machine: a join was once taken for cut off (INPUT-012); docs/metal.md"]
 async fn all_behaviours_hold_that_metal_can_show() {
     let mut lab = Lab::new(14).await;
     // The suite moves hosts all the time; watchers at the pace of the other tests would take half the machine.

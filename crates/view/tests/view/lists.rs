@@ -37,6 +37,47 @@ pub(crate) fn small() -> (Arc<Driver>, View<Driver>) {
 }
 
 #[tokio::test]
+async fn whoever_turns_pages_sees_every_machine_once_and_how_many_there_are() {
+    let machines = (0..4500).map(|n| metal(&format!("m-{n:05}"), if n % 3 == 0 { "za" } else { "zb" }, "4"));
+    let view = Driver::new(config(), machines.collect(), None).view(None);
+    let mut seen = BTreeSet::new();
+    for skip in (0..).step_by(400) {
+        let filter = v1::MachineFilter { zones: vec!["za".into()], ..Default::default() };
+        let request = v1::ListMachinesRequest {
+            filter: Some(filter),
+            limit: 400,
+            skip,
+            count: true,
+            ..Default::default()
+        };
+        let all = pages(Api::list_machines(&view, Request::new(request)).await).await.unwrap();
+        let last = all.last().unwrap();
+        assert_eq!((all[0].known, last.matching), (Some(4500), Some(1500)));
+        let ids = all.iter().flat_map(|page| &page.machines).map(|machine| machine.id.clone());
+        let before = seen.len();
+        seen.extend(ids);
+        if seen.len() == before {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 1500);
+}
+
+#[tokio::test]
+async fn needs_that_are_short_can_come_first() {
+    let (_driver, view) = small();
+    let list = async |request| {
+        let all = pages(Api::list_needs(&view, Request::new(request)).await).await.unwrap();
+        let rows = all.into_iter().flat_map(|page| page.needs);
+        rows.map(|need| need.key.unwrap().cluster).collect::<Vec<_>>()
+    };
+    assert_eq!(list(v1::ListNeedsRequest::default()).await, ["shop", "batch"], "by priority");
+    let first = v1::ListNeedsRequest { short_first: true, ..Default::default() };
+    assert_eq!(list(first.clone()).await, ["batch", "shop"]);
+    assert_eq!(list(v1::ListNeedsRequest { skip: 1, limit: 1, ..first }).await, ["shop"]);
+}
+
+#[tokio::test]
 async fn every_machine_is_listed_once_over_many_pages() {
     let machines = (0..4500).map(|n| metal(&format!("m-{n:05}"), if n % 3 == 0 { "za" } else { "zb" }, "4"));
     let driver = Driver::new(config(), machines.collect(), None);
@@ -56,7 +97,7 @@ async fn every_machine_is_listed_once_over_many_pages() {
         filter: Some(filter),
         limit: 1200,
         detail: v1::Detail::Full.into(),
-        at: None,
+        ..Default::default()
     };
     let some = pages(Api::list_machines(&view, Request::new(request)).await).await.unwrap();
     let machines: Vec<&v1::Machine> = some.iter().flat_map(|page| &page.machines).collect();

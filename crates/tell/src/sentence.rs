@@ -7,25 +7,25 @@ use std::fmt::Write as _;
 use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
 
 /// By which rules a moment was decided, if not by today's.
-pub(crate) fn other_rules(as_of: &AsOf) -> String {
+pub fn other_rules(as_of: &AsOf) -> String {
     as_of.recorded_edition.map_or_else(String::new, |edition| {
         format!(", decided under edition {edition} of the rules; verdicts are by this shard's edition")
     })
 }
 
 /// Where an answer comes from if it is not the living shard, and by which rules it was decided if not by today's.
-pub(crate) fn from_record(as_of: &AsOf) -> String {
+pub fn from_record(as_of: &AsOf) -> String {
     let source = if as_of.from_record { ", from the record" } else { "" };
     format!("{source}{}", other_rules(as_of))
 }
 
 /// ` (simulated)` if the machines are not real.
-pub(crate) fn simulated(as_of: Option<&AsOf>) -> &'static str {
+pub fn simulated(as_of: Option<&AsOf>) -> &'static str {
     if as_of.is_some_and(|as_of| as_of.simulated) { "  (simulated)" } else { "" }
 }
 
 /// Why a decision fell, in half a sentence.
-pub(crate) fn why(decision: &Decision) -> String {
+pub fn why(decision: &Decision) -> String {
     let Some(why) = &decision.why else { return rule_of(decision.kind()).into() };
     let next = why.runner_up.as_ref();
     let beat = |unit: fn(f64) -> String| match next {
@@ -105,7 +105,7 @@ fn rule_of(kind: ActionKind) -> &'static str {
 }
 
 /// A score with the figures that mean something.
-pub(crate) fn figure_words(figure: f64) -> String {
+pub fn figure_words(figure: f64) -> String {
     match figure.abs() {
         size if size >= 1000.0 => crate::words::signed(figure.round() as i64),
         size if size >= 10.0 => format!("{figure:.1}"),
@@ -114,7 +114,7 @@ pub(crate) fn figure_words(figure: f64) -> String {
 }
 
 /// `14:05:40 cycle 1790: bought aws-0031 m5.2xlarge spot for a1b2c3 of shop, $0.121/h (…)`.
-pub(crate) fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
+pub fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
     let time = clock_time(decision.unix_nanos, now_unix_nanos);
     let mut text = format!("{time} cycle {}: {}", decision.cycle, action(decision));
     let reason = why(decision);
@@ -125,7 +125,7 @@ pub(crate) fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
 }
 
 /// What an action does to a machine, without time and reason.
-pub(crate) fn action(decision: &Decision) -> String {
+pub fn action(decision: &Decision) -> String {
     let mut text = if withheld(decision) {
         format!("{} of {}", kind(decision.kind), decision.machine)
     } else {
@@ -165,20 +165,20 @@ pub(crate) fn action(decision: &Decision) -> String {
 }
 
 /// The machine that would have been next: `aws-0044 m5.2xlarge on-demand zone-a, $0.38/h, Speculative`.
-pub(crate) fn runner_up(next: &RunnerUp) -> String {
+pub fn runner_up(next: &RunnerUp) -> String {
     let sort = [&next.instance_type, &capacity_type(next.capacity_type), &next.zone];
     let sort: Vec<&str> = sort.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     format!("{} {}, {}, {}", next.machine, sort.join(" "), hourly(next.usd_per_hour), state(next.state))
 }
 
 /// Whether rails kept it from being executed.
-pub(crate) fn withheld(decision: &Decision) -> bool {
+pub fn withheld(decision: &Decision) -> bool {
     use bigfleet_view::v1::Fate;
     !matches!(decision.fate(), Fate::Unspecified | Fate::Begun)
 }
 
 /// What a pause covers: `Reclaim in shop`.
-pub(crate) fn pause_scope(pause: &PauseView) -> String {
+pub fn pause_scope(pause: &PauseView) -> String {
     let what = match pause.kind() {
         ActionKind::Unspecified => "everything".to_owned(),
         _ => kind(pause.kind),
@@ -187,7 +187,7 @@ pub(crate) fn pause_scope(pause: &PauseView) -> String {
 }
 
 /// What a pause covers, until when, why and by whom.
-pub(crate) fn pause(pause: &PauseView, now_unix_nanos: i64) -> String {
+pub fn pause(pause: &PauseView, now_unix_nanos: i64) -> String {
     let scope = pause_scope(pause);
     let until = match pause.until_unix_nanos {
         0 => "until resumed".into(),
@@ -203,7 +203,7 @@ pub(crate) fn pause(pause: &PauseView, now_unix_nanos: i64) -> String {
 }
 
 /// `$0.121/h (said by aws, 3 min ago)`, or that the price is unknown.
-pub(crate) fn price(usd_per_hour: f64, source: Option<&PriceSource>, now_unix_nanos: i64) -> String {
+pub fn price(usd_per_hour: f64, source: Option<&PriceSource>, now_unix_nanos: i64) -> String {
     let text = hourly(usd_per_hour);
     match source {
         Some(source) if source.heard_unix_nanos > 0 => {
@@ -218,7 +218,7 @@ pub(crate) fn price(usd_per_hour: f64, source: Option<&PriceSource>, now_unix_na
 }
 
 /// `0.121 + 0.0021 x $0.50 = $0.122`: the price with the risk in it.
-pub(crate) fn effective(price: f64, probability: f64, penalty_usd: f64, total: f64) -> String {
+pub fn effective(price: f64, probability: f64, penalty_usd: f64, total: f64) -> String {
     if probability == 0.0 || penalty_usd == 0.0 {
         return hourly(total);
     }

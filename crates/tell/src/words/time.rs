@@ -9,28 +9,28 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// A time in the zone of whoever reads; the ends of time if it lies outside of what calendars know.
-pub(crate) fn zoned(unix_nanos: i64) -> jiff::Zoned {
+pub fn zoned(unix_nanos: i64) -> jiff::Zoned {
     let timestamp = Timestamp::from_nanosecond(unix_nanos.into())
         .expect("64 bits of nanoseconds are within the calendar");
     timestamp.to_zoned(TimeZone::system())
 }
 
 /// `2026-11-15T14:02:10Z`.
-pub(crate) fn rfc3339(unix_nanos: i64) -> String {
+pub fn rfc3339(unix_nanos: i64) -> String {
     Timestamp::from_nanosecond(unix_nanos.into())
         .expect("64 bits of nanoseconds are within the calendar")
         .to_string()
 }
 
 /// `14:02:10` if it is the day of `now`, else with the date before it.
-pub(crate) fn clock_time(unix_nanos: i64, now_unix_nanos: i64) -> String {
+pub fn clock_time(unix_nanos: i64, now_unix_nanos: i64) -> String {
     let (time, now) = (zoned(unix_nanos), zoned(now_unix_nanos));
     let format = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
     time.strftime(format).to_string()
 }
 
 /// `14 s`, `6 min`, `2 h 5 min`, `3 d 4 h`: for sentences. Below ten minutes to the second.
-pub(crate) fn span(nanos: i64) -> String {
+pub fn span(nanos: i64) -> String {
     let nanos = nanos.max(0);
     let two = |whole: i64, unit: &str, rest: i64, small: &str| {
         if rest == 0 { format!("{whole} {unit}") } else { format!("{whole} {unit} {rest} {small}") }
@@ -46,7 +46,7 @@ pub(crate) fn span(nanos: i64) -> String {
 }
 
 /// `14s`, `6m`, `2h5m`, `3d4h`: for columns.
-pub(crate) fn short_span(nanos: i64) -> String {
+pub fn short_span(nanos: i64) -> String {
     let nanos = nanos.max(0);
     let two = |whole: i64, unit: &str, rest: i64, small: &str| {
         if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small}") }
@@ -62,7 +62,7 @@ pub(crate) fn short_span(nanos: i64) -> String {
 }
 
 /// How long ago something was, for columns; a dash if it never was.
-pub(crate) fn age(unix_nanos: i64, now_unix_nanos: i64) -> String {
+pub fn age(unix_nanos: i64, now_unix_nanos: i64) -> String {
     if unix_nanos == 0 { "-".into() } else { short_span(now_unix_nanos.saturating_sub(unix_nanos)) }
 }
 

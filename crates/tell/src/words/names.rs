@@ -7,12 +7,12 @@ use bigfleet_proto::v1alpha1::node_selector_requirement::Operator;
 use bigfleet_view::v1::NeedRef;
 
 /// `77aa88bb`, or `train-7 (77aa88bb)` for a gang.
-pub(crate) fn need(need: &NeedRef) -> String {
+pub fn need(need: &NeedRef) -> String {
     if need.group.is_empty() { need.id.clone() } else { format!("{} ({})", need.group, need.id) }
 }
 
 /// The same with its cluster: `need 77aa88bb of shop`, `gang train-7 of ml (77aa88bb)`.
-pub(crate) fn need_long(need: &NeedRef) -> String {
+pub fn need_long(need: &NeedRef) -> String {
     if need.group.is_empty() {
         format!("need {} of {}", need.id, need.cluster)
     } else {
@@ -21,7 +21,7 @@ pub(crate) fn need_long(need: &NeedRef) -> String {
 }
 
 /// `7.5 cpu, 16Gi memory`; the best known resources first.
-pub(crate) fn amounts(amounts: &BTreeMap<String, String>) -> String {
+pub fn amounts(amounts: &BTreeMap<String, String>) -> String {
     let mut known: Vec<(&String, &String)> = amounts.iter().collect();
     let rank = |name: &str| match name {
         "cpu" => 0,
@@ -53,7 +53,7 @@ fn quantity(name: &str, amount: &str) -> String {
 }
 
 /// `zone in a, b`, `rack the same for all`.
-pub(crate) fn requirement(requirement: &NodeSelectorRequirement) -> String {
+pub fn requirement(requirement: &NodeSelectorRequirement) -> String {
     let (key, values) = (&requirement.key, requirement.values.join(", "));
     match requirement.operator() {
         Operator::In => format!("{key} in {values}"),
@@ -67,7 +67,7 @@ pub(crate) fn requirement(requirement: &NodeSelectorRequirement) -> String {
 }
 
 /// `a`, `a and b`, `a, b and 3 more`.
-pub(crate) fn one_of(names: &[String], most: usize) -> String {
+pub fn one_of(names: &[String], most: usize) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -4,17 +4,17 @@ mod codes;
 mod names;
 mod time;
 
-pub(crate) use codes::{capacity_type, fate, kind, kind_done, reason, state};
-pub(crate) use names::{amounts, need, need_long, one_of, requirement};
-pub(crate) use time::{age, clock_time, rfc3339, short_span, span, zoned};
+pub use codes::{capacity_type, fate, kind, kind_done, reason, state};
+pub use names::{amounts, need, need_long, one_of, requirement};
+pub use time::{age, clock_time, rfc3339, short_span, span, zoned};
 
 /// `$4.56/h`. Small prices keep three figures that mean something.
-pub(crate) fn hourly(usd: f64) -> String {
+pub fn hourly(usd: f64) -> String {
     format!("{}/h", usd_words(usd))
 }
 
 /// `$4.56`, `$0.121`, `$12,400`, `-$3.10`, or `pinned` for an amount without end.
-pub(crate) fn usd_words(usd: f64) -> String {
+pub fn usd_words(usd: f64) -> String {
     if usd.is_infinite() {
         return "pinned".into();
     }
@@ -36,17 +36,17 @@ fn three_figures(size: f64) -> usize {
 }
 
 /// The same with its sign, for differences.
-pub(crate) fn usd_change(usd: f64) -> String {
+pub fn usd_change(usd: f64) -> String {
     if usd > 0.0 { format!("+{}", usd_words(usd)) } else { usd_words(usd) }
 }
 
 /// A probability an hour: `0.0021/h`, `0`.
-pub(crate) fn probability(value: f64) -> String {
+pub fn probability(value: f64) -> String {
     if value == 0.0 { "0".into() } else { format!("{}/h", trimmed(&format!("{value:.6}"), 1)) }
 }
 
 /// `500,000`.
-pub(crate) fn thousands(number: u64) -> String {
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -59,13 +59,13 @@ pub(crate) fn thousands(number: u64) -> String {
 }
 
 /// `900,000`, `-5`: priorities are signed.
-pub(crate) fn signed(number: i64) -> String {
+pub fn signed(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", thousands(number.unsigned_abs()))
 }
 
 /// `1 machine`, `2,000 machines`, `2 passes`, `2 tries`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
+pub fn count(number: u64, noun: &str) -> String {
     let many = match noun.strip_suffix('y') {
         _ if number == 1 => noun.to_owned(),
         Some(stem) => format!("{stem}ies"),

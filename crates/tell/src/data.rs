@@ -26,7 +26,7 @@ use wire::{Value, fields};
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(FILE_DESCRIPTOR_SET));
 
 /// A message that can be serialized.
-pub(crate) struct Shown {
+pub struct Shown {
     shape: usize,
     bytes: Vec<u8>,
     simulated: bool,
@@ -34,12 +34,13 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// `message`, which is a `bigfleet.view.v1` message called `name`.
-    pub(crate) fn new(name: &str, message: &impl Message) -> Self {
+    pub fn new(name: &str, message: &impl Message) -> Self {
         Self { shape: SCHEMA.shape(name), bytes: message.encode_to_vec(), simulated: false }
     }
 
     /// Marks it as simulated, for messages that do not say so themselves.
-    pub(crate) fn simulated(self, simulated: bool) -> Self {
+    #[must_use]
+    pub fn simulated(self, simulated: bool) -> Self {
         Self { simulated, ..self }
     }
 }

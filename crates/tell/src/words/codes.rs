@@ -8,7 +8,7 @@ fn unknown(number: i32) -> String {
 }
 
 /// `Configured`.
-pub(crate) fn state(number: i32) -> String {
+pub fn state(number: i32) -> String {
     let name = match MachineState::try_from(number) {
         Ok(MachineState::Unspecified) => "-",
         Ok(MachineState::Speculative) => "Speculative",
@@ -25,7 +25,7 @@ pub(crate) fn state(number: i32) -> String {
 }
 
 /// `on-demand`.
-pub(crate) fn capacity_type(number: i32) -> String {
+pub fn capacity_type(number: i32) -> String {
     let name = match CapacityType::try_from(number) {
         Ok(CapacityType::Unspecified) => "-",
         Ok(CapacityType::BareMetal) => "bare-metal",
@@ -38,7 +38,7 @@ pub(crate) fn capacity_type(number: i32) -> String {
 }
 
 /// `Reclaim`.
-pub(crate) fn kind(number: i32) -> String {
+pub fn kind(number: i32) -> String {
     let name = match ActionKind::try_from(number) {
         Ok(ActionKind::Unspecified) => "-",
         Ok(ActionKind::Bootstrap) => "Bootstrap",
@@ -52,7 +52,7 @@ pub(crate) fn kind(number: i32) -> String {
 }
 
 /// What such an action does to a machine: `bound`.
-pub(crate) fn kind_done(number: i32) -> String {
+pub fn kind_done(number: i32) -> String {
     let name = match ActionKind::try_from(number) {
         Ok(ActionKind::Bootstrap) => "bound",
         Ok(ActionKind::Provision) => "bought",
@@ -66,7 +66,7 @@ pub(crate) fn kind_done(number: i32) -> String {
 }
 
 /// What became of an action, or would.
-pub(crate) fn fate(number: i32) -> String {
+pub fn fate(number: i32) -> String {
     let name = match Fate::try_from(number) {
         Ok(Fate::Unspecified) => "-",
         Ok(Fate::Begun) => "begun",
@@ -85,7 +85,7 @@ pub(crate) fn fate(number: i32) -> String {
 }
 
 /// Why a need is short; empty if it is not.
-pub(crate) fn reason(number: i32) -> String {
+pub fn reason(number: i32) -> String {
     let name = match Reason::try_from(number) {
         Ok(Reason::Unspecified) => "",
         Ok(Reason::Parked) => "parked",

@@ -1,10 +1,13 @@
 //! The few colours: what is wrong, what waits, what is aside.
 
 use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 
 /// What a piece of text means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tone {
+    /// Nothing in particular.
     #[default]
     Plain,
     /// A heading.
@@ -21,14 +24,16 @@ pub(crate) enum Tone {
 
 /// Whether colours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub enum Paint {
+    /// They are not.
     Plain,
+    /// As terminals understand them.
     Ansi,
 }
 
 impl Paint {
     /// The text with the colours of its tone.
-    pub(crate) fn apply(self, tone: Tone, text: &str) -> String {
+    pub fn apply(self, tone: Tone, text: &str) -> String {
         let style = match (self, tone) {
             (Self::Plain, _) | (_, Tone::Plain) => return text.to_owned(),
             (_, Tone::Head) => Style::new().bold(),

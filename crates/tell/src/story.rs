@@ -9,6 +9,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::style::{Paint, Tone};
@@ -17,46 +18,47 @@ use super::{safe, safe_lines};
 /// Columns before the text of a paragraph.
 const INDENT: usize = 15;
 
-/// A text being put together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Story {
+/// A text being put together. As data it is the list of its parts.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Story {
     parts: Vec<Part>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "part", rename_all = "lowercase")]
 enum Part {
-    Heading(String, Tone),
+    Heading {
+        text: String,
+        tone: Tone,
+    },
     Said {
         label: &'static str,
         text: String,
         tone: Tone,
     },
-    /// Kept as it is, for columns.
-    Verbatim {
+    /// Rows that line up, the numbers of the `right` columns at the right.
+    Columns {
         label: &'static str,
-        lines: Vec<String>,
+        rows: Vec<Vec<String>>,
+        right: Vec<usize>,
     },
 }
 
 impl Story {
     /// A sentence over the whole width.
-    pub(crate) fn heading(&mut self, text: impl Into<String>, tone: Tone) -> &mut Self {
-        self.parts.push(Part::Heading(safe_lines(text), tone));
+    pub fn heading(&mut self, text: impl Into<String>, tone: Tone) -> &mut Self {
+        self.parts.push(Part::Heading { text: safe_lines(text), tone });
         self
     }
 
     /// A labelled paragraph; nothing if the text is empty. The label of the paragraph before is not repeated.
-    pub(crate) fn say(&mut self, label: &'static str, text: impl Into<String>) -> &mut Self {
+    pub fn say(&mut self, label: &'static str, text: impl Into<String>) -> &mut Self {
         self.say_toned(label, text, Tone::Plain)
     }
 
     /// The same with a colour.
-    pub(crate) fn say_toned(
-        &mut self,
-        label: &'static str,
-        text: impl Into<String>,
-        tone: Tone,
-    ) -> &mut Self {
+    pub fn say_toned(&mut self, label: &'static str, text: impl Into<String>, tone: Tone) -> &mut Self {
         let text = safe_lines(text);
         if !text.is_empty() {
             self.parts.push(Part::Said { label, text, tone });
@@ -64,45 +66,22 @@ impl Story {
         self
     }
 
-    /// Lines that are columns already.
-    pub(crate) fn lines(&mut self, label: &'static str, lines: Vec<String>) -> &mut Self {
-        if !lines.is_empty() {
-            self.parts.push(Part::Verbatim { label, lines: lines.into_iter().map(safe).collect() });
+    /// Lines up rows in columns, the numbers of `right` columns at the right; nothing if there are no rows.
+    pub fn columns(&mut self, label: &'static str, rows: &[Vec<String>], right: &[usize]) -> &mut Self {
+        let escape = |row: &Vec<String>| row.iter().map(|text| safe(text.as_str())).collect::<Vec<_>>();
+        if !rows.is_empty() {
+            let rows = rows.iter().map(escape).collect();
+            self.parts.push(Part::Columns { label, rows, right: right.to_vec() });
         }
         self
     }
 
-    /// Lines up rows in columns, the numbers of `right` columns at the right.
-    pub(crate) fn columns(
-        &mut self,
-        label: &'static str,
-        rows: &[Vec<String>],
-        right: &[usize],
-    ) -> &mut Self {
-        let escape = |row: &Vec<String>| row.iter().map(|text| safe(text.as_str())).collect::<Vec<_>>();
-        let rows: Vec<Vec<String>> = rows.iter().map(escape).collect();
-        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width =
-            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.width()).max();
-        let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
-        let line = |row: &Vec<String>| {
-            let mut line = String::new();
-            for (column, text) in row.iter().enumerate() {
-                let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
-                let (before, after) = if right.contains(&column) { (&*blanks, "") } else { ("", &*blanks) };
-                let _ = write!(line, "{before}{text}{after}  ");
-            }
-            line.trim_end().to_owned()
-        };
-        self.lines(label, rows.iter().map(line).collect())
-    }
-
     /// Writes it for a width.
-    pub(crate) fn write(&self, out: &mut impl Write, width: usize, paint: Paint) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Write, width: usize, paint: Paint) -> io::Result<()> {
         let mut before = "";
         for part in &self.parts {
             match part {
-                Part::Heading(text, tone) => {
+                Part::Heading { text, tone } => {
                     for line in wrap(text, width) {
                         writeln!(out, "{}", paint.apply(*tone, &line))?;
                     }
@@ -114,14 +93,31 @@ impl Story {
                     labelled(out, label, before, &lines, paint)?;
                     before = label;
                 }
-                Part::Verbatim { label, lines } => {
-                    labelled(out, label, before, lines, paint)?;
+                Part::Columns { label, rows, right } => {
+                    labelled(out, label, before, &lined_up(rows, right), paint)?;
                     before = label;
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Rows as lines of equal columns.
+fn lined_up(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.width()).max();
+    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let mut line = String::new();
+        for (column, text) in row.iter().enumerate() {
+            let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
+            let (before, after) = if right.contains(&column) { (&*blanks, "") } else { ("", &*blanks) };
+            let _ = write!(line, "{before}{text}{after}  ");
+        }
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 fn labelled(

@@ -1,0 +1,8 @@
+//! Explanations in sentences: one file for each thing that can be asked about.
+
+pub mod cluster;
+pub mod decision;
+pub mod machine;
+pub mod need;
+pub mod preemption;
+pub mod why_not;
