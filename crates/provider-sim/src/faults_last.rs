@@ -13,7 +13,7 @@ use bigfleet_proto::v1alpha1::{
 use bigfleet_provider_kit::{Lister, Selection};
 use tonic::{Request, Response, Status};
 
-use crate::inventory::{FAULT_LABEL, FAULT_SLOTS};
+use crate::inventory::FAULT_LABEL;
 
 /// A service with its fault slots at the end of every listing.
 #[derive(Clone)]
@@ -51,7 +51,8 @@ impl<S: Lister> Lister for FaultsLast<S> {
         let mut list = self.0.select(filter).await?;
         list.machines.sort_by_key(|machine| is_broken(machine));
         let cap = filter.max_results.max(0) as usize;
-        for _ in 0..FAULT_SLOTS {
+        // Each round finds a slot that works or there is none left.
+        for _ in 0..list.machines.len() {
             let broken = list.machines.iter().filter(|machine| is_broken(machine)).count();
             if cap == 0 || broken == 0 {
                 break;

@@ -158,6 +158,7 @@ impl Loop {
             }
             let mut batch = Batch::default();
             let now = self.clock.now_unix_nanos();
+            self.shard.note_wall(self.clock.wall_unix_nanos(), now, &mut batch.step);
             for input in taken_in.drain(..) {
                 self.take(input, now, &mut batch, &mut decided_upon);
             }

@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn reports_that_lie_apart_and_agree_are_counted() {
         let spacing = 5 * SECOND;
-        let after = |before: &Confirmation, agrees, now| Confirmation::after(Some(before), agrees, spacing, now);
+        let after =
+            |before: &Confirmation, agrees, now| Confirmation::after(Some(before), agrees, spacing, now);
         let first = Confirmation::after(None, false, spacing, 0);
         assert_eq!(first.seen, 1);
         assert_eq!(after(&first, true, SECOND).seen, 1, "too soon to count");

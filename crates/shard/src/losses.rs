@@ -61,7 +61,13 @@ pub struct Account {
 
 impl Account {
     fn open(now: i64) -> Self {
-        Self { since_unix_nanos: now, confirmation: None, lost: BTreeMap::new(), most: 0, agreed: BTreeSet::new() }
+        Self {
+            since_unix_nanos: now,
+            confirmation: None,
+            lost: BTreeMap::new(),
+            most: 0,
+            agreed: BTreeSet::new(),
+        }
     }
 
     fn add(&mut self, id: Box<str>, loss: Loss) {
@@ -332,8 +338,12 @@ impl Losses {
             let open = accounts.keys().any(|(of, _)| of == cluster);
             !open && times.iter().all(|(at, _)| *at <= since)
         };
-        let gone: Vec<Arc<str>> =
-            self.bought.iter().filter(|(name, times)| over(name, times)).map(|(name, _)| name.clone()).collect();
+        let gone: Vec<Arc<str>> = self
+            .bought
+            .iter()
+            .filter(|(name, times)| over(name, times))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in &gone {
             self.bought.remove(name);
         }

@@ -205,10 +205,9 @@ impl Shard {
         let provider = row.provider;
         let flight = self.flight(slot);
         let (from, denied) = (flight.from, flight.denied);
-        let is_elsewhere = machine
-            .as_ref()
-            .and_then(|told| told.as_ref().ok())
-            .is_some_and(|told| told.machine.id == self.table.row(slot).machine.id && told.machine.state != from);
+        let is_elsewhere = machine.as_ref().and_then(|told| told.as_ref().ok()).is_some_and(|told| {
+            told.machine.id == self.table.row(slot).machine.id && told.machine.state != from
+        });
         // An earlier try may have made the machine: then there is nothing left to do, and nothing to undo.
         let is_made = flight.kind == ActionKind::Provision
             && flight.tries > 1

@@ -81,9 +81,11 @@ impl Shard {
             self.say_suspicious(&of, bills.0.machines, step);
         }
         for id in noted.written {
-            let found = self.losses.accounts().iter().find_map(|(of, account)| {
-                account.lost.get(&id).map(|loss| (of, loss.clone()))
-            });
+            let found = self
+                .losses
+                .accounts()
+                .iter()
+                .find_map(|(of, account)| account.lost.get(&id).map(|loss| (of, loss.clone())));
             if let Some(((cluster, provider), loss)) = found {
                 let provider = self.providers[provider.0 as usize].name.clone();
                 let memo = LossMemo { cluster: cluster.clone(), provider, loss };
@@ -97,7 +99,7 @@ impl Shard {
         let text = format!(
             "cluster {cluster} loses more than {} % of what it or the fleet is bound to, by the word of provider {} within {} s \
              ({left} machines are left to it); the cluster is told, and until {} full listings that far apart agree, at most \
-             {} % of what is lost is replaced by purchases in {} s. `bigfleet get rails` shows it, `bigfleet resume provision` \
+             {} % of what is lost is replaced by purchases in {} s. `bigfleet get rails` shows it, `bigfleet resume --kind provision` \
              lets go",
             (self.config.guard.supply_drop * 100.0).round(),
             self.providers[provider.0 as usize].name,
@@ -116,7 +118,8 @@ impl Shard {
         }
         let mut losses = std::mem::take(&mut self.losses);
         let config = (&self.config.guard, &self.config.rails);
-        let (struck, closed) = losses.compare(id, config, now, |cluster, id, loss| self.is_back(cluster, id, loss));
+        let (struck, closed) =
+            losses.compare(id, config, now, |cluster, id, loss| self.is_back(cluster, id, loss));
         self.losses = losses;
         step.facts.extend(struck.into_iter().map(|id| Fact::Loss(id, None)));
         for ((cluster, _), verdict) in closed {
@@ -124,8 +127,10 @@ impl Shard {
             let (code, text) = match verdict {
                 Verdict::Believed(lost) => (
                     "loss_believed",
-                    format!("cluster {cluster}: listings of provider {provider} agree, {lost} machines are lost; \
-                             they are replaced like any others"),
+                    format!(
+                        "cluster {cluster}: listings of provider {provider} agree, {lost} machines are lost; \
+                             they are replaced like any others"
+                    ),
                 ),
                 Verdict::Returned => (
                     "loss_returned",
@@ -187,7 +192,11 @@ impl Shard {
             // First what the very need lost that buys now.
             for (need, missing) in &mut outstanding {
                 let mine = provisions.iter().rev().filter(|(_, key, _)| key == *need);
-                mark(missing, mine.map(|(index, _, machine)| (*index, machine.provides().clone())), &mut marked);
+                mark(
+                    missing,
+                    mine.map(|(index, _, machine)| (*index, machine.provides().clone())),
+                    &mut marked,
+                );
             }
             // It may have taken over what another need of its cluster had, and that one buys.
             let mut rest = outstanding.into_values().fold(ResourceVec::ZERO, |sum, more| sum.add(&more));

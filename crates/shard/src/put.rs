@@ -144,12 +144,15 @@ impl Shard {
 
     /// Whether the need that counts on a machine loses by what it has become.
     fn is_worth_less(&self, was: &Machine, machine: &Machine) -> bool {
-        let facts = |m: &Machine| (m.labels.clone(), m.instance_type.clone(), m.zone.clone(), m.capacity_type);
+        let facts =
+            |m: &Machine| (m.labels.clone(), m.instance_type.clone(), m.zone.clone(), m.capacity_type);
         if was.provides() == machine.provides() && facts(was) == facts(machine) {
             return false;
         }
         self.engine.demand_claiming(&was.id).is_some_and(|demand| {
-            let shrank = |(name, amount): (&_, u64)| machine.provides().get(name) < amount.min(was.provides().get(name));
+            let shrank = |(name, amount): (&_, u64)| {
+                machine.provides().get(name) < amount.min(was.provides().get(name))
+            };
             !counts_for(machine, &demand.need) || demand.need.aggregate.iter().any(shrank)
         })
     }

@@ -61,6 +61,8 @@ pub struct Shard {
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
+    /// How far the wall clock runs ahead of the time this life counts.
+    pub(crate) wall_ahead: i64,
     pub(crate) profiles: Profiles,
     /// What the engine has a number for.
     pub(crate) names: Names,
@@ -113,6 +115,7 @@ impl Shard {
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
+            wall_ahead: 0,
             profiles: Profiles::default(),
             names: Names::default(),
             ledger: Ledger::remembering(memory.shortfalls),

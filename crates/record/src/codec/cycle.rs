@@ -37,7 +37,7 @@ const RULES: [Rule; 8] = [
     Rule::UnclaimedVictim,
 ];
 
-const FATES: [Fate; 10] = [
+const FATES: [Fate; 11] = [
     Fate::Begun,
     Fate::Paused,
     Fate::DryRun,
@@ -48,6 +48,7 @@ const FATES: [Fate; 10] = [
     Fate::OperatorBackoff,
     Fate::Busy,
     Fate::Regretted,
+    Fate::LossUnconfirmed,
 ];
 
 /// The number of a value on disk: its place in a list that only ever grows at its end.

@@ -7,8 +7,12 @@ use super::harness::*;
 
 #[test]
 fn listings_that_each_lose_another_half_are_never_believed() {
-    let mut world = World::new(machines(40, Speculative).into_iter().chain(
-        (0..40).map(|n| bound(&format!("own-{n:02}"), "shop", 7))).collect());
+    let mut world = World::new(
+        machines(40, Speculative)
+            .into_iter()
+            .chain((0..40).map(|n| bound(&format!("own-{n:02}"), "shop", 7)))
+            .collect(),
+    );
     world.open(1, "shop");
     world.report(1, "shop", vec![need("shop", 7, 40)]);
     world.pass(SECOND);
@@ -67,7 +71,11 @@ fn moves_that_are_denied_and_carried_out_buy_nothing_anew() {
         world.report(1, "shop", vec![need("shop", 7, 20)]);
         denying(&mut world, also_when_asked, 3 * MINUTE);
         let exist = world.clouds[0].machines.values().filter(|machine| machine.state != Speculative).count();
-        assert_eq!((exist, world.clouds[0].count(Configured)), (20, 20), "denied when asked: {also_when_asked}");
+        assert_eq!(
+            (exist, world.clouds[0].count(Configured)),
+            (20, 20),
+            "denied when asked: {also_when_asked}"
+        );
         assert_eq!(world.called("Create"), 20, "denied when asked: {also_when_asked}");
     }
 }
@@ -117,7 +125,11 @@ fn a_machine_that_a_listing_names_twice_stays_as_it_was() {
     world.clouds[0].doubles.clear();
     world.clouds[0].machines.get_mut("m-1").unwrap().price_usd_per_hour = 3.0;
     world.pass(20 * SECOND);
-    assert_eq!(world.shard.machine("m-1").unwrap().machine.price_usd_per_hour, 3.0, "once named once it is read");
+    assert_eq!(
+        world.shard.machine("m-1").unwrap().machine.price_usd_per_hour,
+        3.0,
+        "once named once it is read"
+    );
     assert_eq!(world.shard.tally().bad_records["named_twice"], twice);
     assert!(!world.has_said("machine_lost"));
 }
@@ -138,5 +150,8 @@ fn a_machine_whose_listing_and_answers_disagree_is_asked_less_and_less() {
     assert!(world.has_said("disputed"));
     world.clouds[0].listed_as.clear();
     world.pass(MINUTE);
-    assert_eq!((world.state("m-03"), world.shard.machine("m-03").unwrap().care.clone()), (Configured, Care::Fine));
+    assert_eq!(
+        (world.state("m-03"), world.shard.machine("m-03").unwrap().care.clone()),
+        (Configured, Care::Fine)
+    );
 }

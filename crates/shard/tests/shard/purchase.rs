@@ -53,8 +53,14 @@ fn a_hundred_machines_shown_failed_for_25_seconds_buy_at_most_ten() {
     say_of_own(&mut world, fail);
     pass(&mut world, 25 * SECOND);
     assert!(world.has_said("suspicious_loss"));
-    assert!(world.shard.suspicious_losses().count() == 1 && world.fates(ActionKind::Provision, Fate::LossUnconfirmed) > 0);
-    let told = world.sent.iter().filter(|(_, frame)| matches!(frame, bigfleet_shard::Frame::Node(m) if m.state == Failed));
+    assert!(
+        world.shard.suspicious_losses().count() == 1
+            && world.fates(ActionKind::Provision, Fate::LossUnconfirmed) > 0
+    );
+    let told = world
+        .sent
+        .iter()
+        .filter(|(_, frame)| matches!(frame, bigfleet_shard::Frame::Node(m) if m.state == Failed));
     assert_eq!(told.count(), 100, "the cluster is told at once");
     say_of_own(&mut world, back);
     pass(&mut world, 20 * MINUTE);
@@ -80,7 +86,10 @@ fn machines_shown_to_be_somebody_elses_are_not_bought_anew_either() {
         say_of_own(&mut world, tell);
         world.pass(25 * SECOND);
         // What is Idle or quota again may be used again: only other machines cost more than there was.
-        let others = world.calls.iter().filter(|(_, call)| call.name() == "Create" && call.machine().starts_with("slot"));
+        let others = world
+            .calls
+            .iter()
+            .filter(|(_, call)| call.name() == "Create" && call.machine().starts_with("slot"));
         let bought = others.count();
         assert!(bought <= 10, "{lie}: {bought} were bought");
     }
@@ -178,7 +187,10 @@ fn somebody_who_knows_better_lets_go() {
     world.command(|shard, now, step| shard.resume(&scope, now, step)).unwrap();
     pass(&mut world, 10 * SECOND);
     assert_eq!((world.called("Create"), world.shard.suspicious_losses().count()), (100, 0));
-    assert!(world.command(|shard, now, step| shard.resume(&scope, now, step)).is_err(), "nothing is held any more");
+    assert!(
+        world.command(|shard, now, step| shard.resume(&scope, now, step)).is_err(),
+        "nothing is held any more"
+    );
 }
 
 #[test]

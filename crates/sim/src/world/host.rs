@@ -77,6 +77,7 @@ pub(crate) fn config(scenario: &Scenario, index: usize, epoch: i64) -> Config {
         reclaim_window: setup.reclaim_window.nanos(),
         max_actions_per_cycle: setup.max_actions,
         dry_run: setup.dry_run,
+        ..RailConfig::default()
     };
     config.release = ReleasePolicy::from_nanos(
         setup.on_demand_hold.nanos().unsigned_abs(),
