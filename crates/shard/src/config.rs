@@ -45,6 +45,8 @@ pub struct Config {
     pub parallelism: Parallelism,
     /// Whether cycles are put on the tape. Off only where nobody could read it.
     pub record: bool,
+    /// A bug on purpose; without the feature `planted` it does nothing.
+    pub planted: Option<crate::planted::Bug>,
 }
 
 /// One provider.
@@ -242,6 +244,7 @@ impl Config {
             estimated_drain_nanos: 30_000_000_000,
             parallelism: Parallelism::default(),
             record: true,
+            planted: None,
         }
     }
 }

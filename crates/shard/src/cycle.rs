@@ -12,6 +12,7 @@ use bigfleet_model::need::NeedKey;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
+use crate::planted::Bug;
 use crate::rails;
 use crate::shard::Shard;
 use crate::tally::Tally;
@@ -242,6 +243,9 @@ impl Shard {
         let cluster = self.clusters.entry(name.clone()).or_default();
         cluster.reclaims.retain(|(at, _)| *at > since);
         cluster.reclaims.push((now, count));
+        if self.config.has(Bug::ReclaimsForgotten) {
+            return;
+        }
         step.facts.push(Fact::Reclaims(name, Some(cluster.reclaims.clone())));
     }
 

@@ -11,6 +11,7 @@ use crate::effect::{Effect, Frame, Reception, Step, Urgency};
 use crate::event::{Rollup, SessionId};
 use crate::guard;
 use crate::memory::{Fact, HeldRollup};
+use crate::planted::Bug;
 use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::Input;
@@ -49,6 +50,10 @@ impl Shard {
                 Tally::bump(&mut self.tally.rollups, "refused");
             }
         }
+        if self.config.has(Bug::GateOpen) {
+            let names: Vec<Arc<str>> = self.clusters.keys().cloned().collect();
+            names.iter().for_each(|name| self.has_reported(name, now));
+        }
         for (name, held) in held {
             self.clusters.entry(name).or_default().held = Some(held);
         }
@@ -78,7 +83,10 @@ impl Shard {
     pub(crate) fn take_rollup_again(&mut self, session: SessionId, now: i64, step: &mut Step) {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let cluster = self.clusters.entry(name.clone()).or_default();
-        let reception = if cluster.taken_from != Some(session) {
+        let reception = if cluster.taken_from != Some(session) && self.config.has(Bug::RefusedRepeated) {
+            self.has_reported(&name, now);
+            Reception::Accepted
+        } else if cluster.taken_from != Some(session) {
             let why = "it repeats a roll-up that was not taken on this connection; send it whole".into();
             Reception::Refused { why }
         } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
@@ -163,6 +171,9 @@ impl Shard {
                 }
                 cluster.held = Some(held);
                 cluster.pending = Some((session, rollup));
+                if self.config.has(Bug::HeldTaken) {
+                    let _ = self.accept(name, reported, now, step);
+                }
                 // The operator did report: what was accepted may be reclaimed by, and that has not shrunk.
                 self.has_reported(name, now);
                 return Reception::Held { seen, of, why };

@@ -35,6 +35,7 @@ mod next_list;
 mod outcome;
 mod parking;
 mod pauses;
+mod planted;
 mod profiles;
 mod provider;
 mod purchase;
@@ -65,6 +66,7 @@ pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pau
 pub use money::{Bill, Money, is_paid_for};
 pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
+pub use planted::Bug;
 pub use provider::{HeldListing, Provider};
 pub use rails::ReclaimCap;
 pub use read::{MachineView, Queues};

@@ -77,7 +77,7 @@ impl Account {
 
     /// What the machines cost an hour.
     pub fn usd_per_hour(&self) -> f64 {
-        self.lost.values().map(|loss| loss.usd_per_hour).sum()
+        self.lost.values().fold(0.0, |sum, loss| sum + loss.usd_per_hour)
     }
 }
 

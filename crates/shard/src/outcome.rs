@@ -7,6 +7,7 @@ use bigfleet_model::text::Quoted;
 use crate::effect::{Effect, Request, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallErrorKind, CallId, Told};
 use crate::flight::Stage;
+use crate::planted::Bug;
 use crate::shard::{Open, Shard};
 use crate::table::Slot;
 use crate::timers::Timer;
@@ -95,6 +96,9 @@ impl Shard {
             CallErrorKind::Fenced => {
                 self.roll_back(slot, "fenced", now, step);
                 self.fence(slot, error, step);
+            }
+            CallErrorKind::NotFound if self.config.has(Bug::DeniedIsLost) => {
+                self.lose(slot, "is unknown to its provider", now, step);
             }
             CallErrorKind::NotSupported => {
                 self.not_supported(slot, error, now, step);

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::config::SECOND;
 use crate::effect::Step;
 use crate::memory::{Fact, Pause, PauseScope};
+use crate::planted::Bug;
 use crate::shard::Shard;
 use crate::tape::Fate;
 use crate::timers::Timer;
@@ -72,7 +73,9 @@ impl Shard {
         if let Some(until) = pause.until_unix_nanos {
             self.timers.set(until, Timer::Pauses);
         }
-        step.facts.push(self.kept(number, &pause));
+        if !self.config.has(Bug::PauseForgotten) {
+            step.facts.push(self.kept(number, &pause));
+        }
         self.pauses.insert(number, pause);
         self.news.command = true;
         Ok(number)

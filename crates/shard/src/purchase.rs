@@ -16,6 +16,7 @@ use crate::effect::{Step, Urgency};
 use crate::event::ProviderId;
 use crate::losses::{Account, Loss, Losses, Of, Pace, Verdict};
 use crate::memory::{Fact, LossMemo, PauseScope};
+use crate::planted::Bug;
 use crate::shard::Shard;
 
 /// Which of a decision's Provisions replace lost machines, by their places, and which of those may go ahead.
@@ -173,7 +174,7 @@ impl Shard {
     /// Which Provisions of a decision replace machines lost to suspicious listings, and which of those may go ahead.
     pub(crate) fn replacing(&self, decision: &Decision, now: i64) -> Replacing {
         let mut replacing = Replacing::default();
-        if self.losses.is_empty() {
+        if self.losses.is_empty() || self.config.has(Bug::PurchaseRailOff) {
             return replacing;
         }
         let rails = &self.config.rails;
@@ -297,7 +298,8 @@ impl Shard {
     pub fn replacement_usd_per_hour(&self) -> f64 {
         let replacements = self.losses.replacements().iter();
         let machines = replacements.filter_map(|(id, need)| self.on_its_way(id, &need.cluster));
-        machines.map(|machine| machine.price_usd_per_hour).sum()
+        // An empty sum would be minus nothing.
+        machines.map(|machine| machine.price_usd_per_hour).fold(0.0, |sum, price| sum + price)
     }
 }
 

@@ -12,6 +12,7 @@ use bigfleet_model::machine::{Machine, MachineState};
 use crate::config::MINUTE;
 use crate::effect::{Effect, Frame, Step, Urgency};
 use crate::memory::{Fact, LettingGo, MachineMemo};
+use crate::planted::Bug;
 use crate::purchase::counts_for;
 use crate::shard::Shard;
 use crate::table::{Care, Row, Slot};
@@ -173,7 +174,9 @@ impl Shard {
     pub(crate) fn end_count(&mut self, slot: Slot) {
         let row = self.table.row(slot);
         let name = self.cluster_name(&row.machine);
-        self.money.count(&row.machine, name.as_ref(), -1);
+        if !(self.config.has(Bug::BillLeaks) && row.machine.state == MachineState::Draining) {
+            self.money.count(&row.machine, name.as_ref(), -1);
+        }
         if let Some(cluster) = name.and_then(|name| self.clusters.get_mut(&name)) {
             cluster.bound.remove(&slot);
             cluster.configured -= usize::from(row.machine.state == MachineState::Configured);
@@ -205,7 +208,13 @@ impl Shard {
     /// Writes down what must survive, if it changed.
     pub(crate) fn remember(&mut self, slot: Slot, step: &mut Step) {
         let row = self.table.row_mut(slot);
-        let memo = memo_of(row);
+        let mut memo = memo_of(row);
+        if self.config.has(Bug::OnOrderForgotten) {
+            memo = memo.map(|memo| MachineMemo { creating_for: None, ..memo });
+        }
+        if self.config.has(Bug::DrainForgotten) {
+            memo = memo.map(|memo| MachineMemo { letting_go: None, draining_for: None, ..memo });
+        }
         if memo.as_ref() != row.memo.as_deref() {
             step.facts.push(Fact::Machine(row.machine.id.clone(), memo.clone()));
             row.memo = memo.map(Box::new);
@@ -215,7 +224,9 @@ impl Shard {
     /// Lets the engine see a machine, or not.
     pub(crate) fn show(&mut self, slot: Slot) {
         let row = self.table.row_mut(slot);
-        if row.care.is_shown(row.machine.state) {
+        let is_shown = row.care.is_shown(row.machine.state)
+            || self.config.has(Bug::OverdueCounted) && row.care == Care::Overdue;
+        if is_shown {
             match self.engine.observe(&row.machine) {
                 Ok(Observed::Unchanged) => row.shown = true,
                 Ok(Observed::New | Observed::Changed) => {
@@ -240,6 +251,10 @@ impl Shard {
         let row = self.table.row_mut(slot);
         if std::mem::take(&mut row.shown) {
             self.engine.remove(&row.machine.id);
+            self.news.supply = true;
+            if self.config.has(Bug::RemovalUnrecorded) {
+                return;
+            }
             self.tape.push(Input::Remove(row.machine.id.clone()));
             self.news.supply = true;
         }
@@ -247,6 +262,9 @@ impl Shard {
 
     /// Tells the cluster that has or had a machine what it is now.
     fn tell_clusters(&self, was: &Machine, machine: &Arc<Machine>, step: &mut Step) {
+        if self.config.has(Bug::FailureUntold) && machine.state == MachineState::Failed {
+            return;
+        }
         if !machine.cluster.is_empty() {
             self.tell_cluster(&machine.cluster, machine.clone(), step);
         }

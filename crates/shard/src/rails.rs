@@ -11,6 +11,7 @@ use bigfleet_engine::{Action, ActionKind, Decision};
 use crate::cluster::Cluster;
 use crate::execute::passage;
 use crate::pauses;
+use crate::planted::Bug;
 use crate::purchase::Replacing;
 use crate::shard::Shard;
 use crate::table::{Care, Slot};
@@ -113,6 +114,9 @@ impl Shard {
             }
         }
         if let Some(demand) = &action.need {
+            if self.parking.only_looks(&demand.need.key()) && !self.config.has(Bug::ParkedActs) {
+                return Some(Fate::OnlyLooks);
+            }
             // A machine nobody could bind is not bought, and nobody is drained for it.
             let cluster = self.clusters.get(&demand.need.cluster);
             if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {

@@ -17,6 +17,7 @@ use crate::effect::{Effect, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Report, Reports};
 use crate::flight::Stage;
 use crate::memory::MachineMemo;
+use crate::planted::Bug;
 use crate::provider::{HeldListing, Listing};
 use crate::shard::{Map, Open, Shard};
 use crate::table::{Care, Row, Slot, Words};
@@ -233,7 +234,7 @@ impl Shard {
         }
         let is_ours = row.flight.is_some();
         let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
-        let is_late = row.touched >= begun;
+        let is_late = row.touched >= begun && !self.config.has(Bug::OlderListingAdopted);
         self.providers[id.0 as usize].cursor = slot.place() + 1;
         let heard = self.table.heard(slot);
         heard.listing = generation;
@@ -333,13 +334,16 @@ impl Shard {
         let gone: Vec<Slot> = unnamed.filter(|(_, row)| is_gone(row)).map(|(slot, _)| slot).collect();
         let known = self.providers[index].machines;
         let guard = &self.config.guard;
-        let suspicious = known >= guard.supply_floor && gone.len() as f64 > guard.supply_drop * known as f64;
+        let suspicious = known >= guard.supply_floor
+            && gone.len() as f64 > guard.supply_drop * known as f64
+            && !self.config.has(Bug::ListingGuardOff);
         let mut gone: BTreeSet<Slot> = gone.into_iter().collect();
         if suspicious {
             let provider = &mut self.providers[index];
             let missing = gone.len();
             // Three that each lose another half lie three times.
-            let agrees = confirmation::agree(&provider.missing, &gone, guard.supply_drop);
+            let agrees = confirmation::agree(&provider.missing, &gone, guard.supply_drop)
+                || self.config.has(Bug::ListsUncompared);
             if agrees {
                 gone = gone.intersection(&provider.missing).copied().collect();
             }
@@ -391,7 +395,9 @@ impl Shard {
         provider.last_error = error.to_string().into();
         let wait = (SECOND << provider.failures.min(6)).min(LIST_BACKOFF_MOST);
         let is_first = provider.failures == 1;
-        self.list_at(id, now + wait);
+        if !self.config.has(Bug::ListTimerLost) {
+            self.list_at(id, now + wait);
+        }
         if is_first {
             let provider = &self.providers[id.0 as usize];
             let text = format!(
@@ -405,6 +411,9 @@ impl Shard {
 
     /// Whether a provider's listing is fresh enough to take things away by.
     pub(crate) fn is_fresh(&self, id: ProviderId, now: i64) -> bool {
+        if self.config.has(Bug::StaleTaken) {
+            return true;
+        }
         let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
         provider.held.is_none() && provider.age_nanos(now).is_some_and(|age| age <= settings.stale_after)
     }
@@ -508,6 +517,9 @@ impl Shard {
         }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
+            return None;
+        }
+        if self.config.has(Bug::FailedUnmet) && told.state == MachineState::Failed {
             return None;
         }
         let memo = self.remembered.remove(&told.id);

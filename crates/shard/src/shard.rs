@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bigfleet_engine::{Decision, Fleet, Options, Ready};
+use bigfleet_model::release::ReleasePolicy;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -19,6 +20,7 @@ use crate::money::Money;
 use crate::names::Names;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
+use crate::planted::Bug;
 use crate::profiles::Profiles;
 use crate::provider::Provider;
 use crate::table::{Slot, Table};
@@ -250,8 +252,14 @@ impl Shard {
 
     /// The options of the next cycle.
     pub fn options(&self) -> Options {
+        let mut release = self.config.release;
+        if self.config.has(Bug::IdleHoldHalved) {
+            let half = |hold: Option<std::num::NonZeroU64>| hold.map_or(0, |hold| hold.get() / 2);
+            release =
+                ReleasePolicy::from_nanos(half(release.on_demand_hold_nanos), half(release.spot_hold_nanos));
+        }
         Options {
-            release: self.config.release,
+            release,
             weights: self.config.weights,
             estimated_drain_nanos: self.config.estimated_drain_nanos,
             ready: Ready::Only(self.ready.clone()),

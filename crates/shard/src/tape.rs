@@ -83,6 +83,8 @@ pub enum Fate {
     Regretted,
     /// It would replace a machine lost to a suspicious listing, and enough of those were replaced for now.
     LossUnconfirmed,
+    /// It is for a parked gang, which only looks.
+    OnlyLooks,
 }
 
 impl Fate {
@@ -100,6 +102,7 @@ impl Fate {
             Self::Busy => "busy",
             Self::Regretted => "regretted",
             Self::LossUnconfirmed => "loss_unconfirmed",
+            Self::OnlyLooks => "only_looks",
         }
     }
 }

@@ -310,7 +310,7 @@ pub(crate) fn fact() -> impl Strategy<Value = Fact> {
 }
 
 fn loss() -> impl Strategy<Value = LossMemo> {
-    (shared(), shared(), option::of((shared(), shared())), resources(), 0.0..9.0_f64).prop_map(
+    (shared(), shared(), option::of((shared(), shared())), vector(), 0.0..9.0_f64).prop_map(
         |(cluster, provider, need, amount, usd_per_hour)| {
             let key = |(fingerprint, group)| NeedKey { cluster: cluster.clone(), fingerprint, group };
             let loss = Loss { need: need.map(key), amount, usd_per_hour };

@@ -59,7 +59,7 @@ pub(super) enum Saying {
 #[derive(Debug)]
 pub(super) enum Happening {
     Arrive(Arriving),
-    Answer { host: usize, life: u64, call: CallId, answer: Answer },
+    Answer { host: usize, life: u64, call: CallId, provider: usize, taken: i64, answer: Answer },
     Frame { cluster: usize, session: SessionId, frame: Frame },
     Say { cluster: usize, session: SessionId, saying: Saying },
     Report { cluster: usize, session: SessionId },

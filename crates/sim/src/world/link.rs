@@ -135,7 +135,7 @@ impl World {
         let name = &self.scenario.providers()[provider];
         if self.active.is_down(name) || self.random.happens(self.active.calls_fail) {
             let answer = Answer::Failed(unavailable());
-            self.queue.put(self.now + 2 * latency, Happening::Answer { host, life, call, answer });
+            self.answer_at(self.now + 2 * latency, (host, life, call, provider), answer);
             return;
         }
         let mut fate = Fate::Fine;
@@ -150,7 +150,7 @@ impl World {
         }
         if matches!(fate, Fate::AnswerLost | Fate::Late) {
             let answer = Answer::Failed(timed_out());
-            self.queue.put(self.now + timeout, Happening::Answer { host, life, call, answer });
+            self.answer_at(self.now + timeout, (host, life, call, provider), answer);
         }
         let arriving = Arriving { host, life, epoch, call, provider, asked, sequence, fate };
         self.queue.put(arrives, Happening::Arrive(arriving));
@@ -171,8 +171,18 @@ impl World {
                 let moved = before != after;
                 let shard = self.hosts[host].index;
                 self.show(&Moment::Called { request: &request, moved, epoch, shard, answer: &answer });
+                let is_move = !matches!(request, Request::Get { .. });
                 match answer {
-                    Ok(machine) => Answer::Machine(Box::new(machine)),
+                    Ok(_) if is_move && self.random.happens(self.active.moves_denied) => {
+                        Answer::Failed(CallError {
+                            kind: CallErrorKind::NotFound,
+                            text: "no such machine".into(),
+                        })
+                    }
+                    Ok(mut machine) => {
+                        self.distort_answer(&mut machine);
+                        Answer::Machine(Box::new(machine))
+                    }
                     Err(error) => Answer::Failed(error),
                 }
             }
@@ -187,10 +197,20 @@ impl World {
         }
         let back = self.now + self.scenario.latency.nanos();
         if fate == Fate::Twice {
-            let answer = answer.clone();
-            self.queue.put(back + 1_000_000, Happening::Answer { host, life, call, answer });
+            self.answer_at(back + 1_000_000, (host, life, call, provider), answer.clone());
         }
-        self.queue.put(back, Happening::Answer { host, life, call, answer });
+        self.answer_at(back, (host, life, call, provider), answer);
+    }
+
+    /// Puts an answer that is given now on its way.
+    fn answer_at(
+        &mut self,
+        at: i64,
+        (host, life, call, provider): (usize, u64, CallId, usize),
+        answer: Answer,
+    ) {
+        let taken = self.now;
+        self.queue.put(at, Happening::Answer { host, life, call, provider, taken, answer });
     }
 
     /// What a provider lists, and what the network makes of it.
@@ -203,7 +223,7 @@ impl World {
             return Answer::Listed { machines, revision: revision.clone(), clean: false, full };
         }
         let (mut machines, revision) = self.clouds.list(provider, since);
-        let mut clean = true;
+        let mut clean = self.distort_list(provider, full, &mut machines);
         if self.active.reordered {
             self.random.shuffle(&mut machines);
         }
@@ -215,10 +235,19 @@ impl World {
     }
 
     /// An answer reaches the shard.
-    pub(super) fn answer(&mut self, host: usize, life: u64, call: CallId, answer: Answer) {
+    pub(super) fn answer(
+        &mut self,
+        host: usize,
+        life: u64,
+        call: CallId,
+        provider: usize,
+        taken: i64,
+        answer: Answer,
+    ) {
         if self.hosts[host].life != life || self.hosts[host].shard.is_none() {
             return;
         }
+        self.show(&Moment::Returned { host, call });
         match answer {
             Answer::Failed(error) => {
                 self.trace.note(self.now, format_args!("host {host} call {} fails: {error}", call.0));
@@ -232,6 +261,7 @@ impl World {
                         call.0, machine.id, machine.state
                     ),
                 );
+                self.show(&Moment::Answered { host, machine: &machine, taken });
                 let machine = Some(told(&machine));
                 self.tell(host, Event::Answered { call, machine });
             }
@@ -243,12 +273,16 @@ impl World {
                     );
                 }
                 let listed: Option<Arc<Vec<Machine>>> =
-                    (clean && !self.setup.unwatched && !machines.is_empty())
-                        .then(|| Arc::new(machines.clone()));
+                    (!self.setup.unwatched).then(|| Arc::new(machines.clone()));
                 let end = Some(ListEnd { revision: revision.into(), is_pieced: false });
                 self.tell(host, Event::Listed { call, records: Box::new(Records(machines)), end });
                 if let (Some(listed), Some(shard)) = (listed, &self.hosts[host].shard) {
-                    self.watch.see(self.now, &Moment::Listed { host, shard, machines: &listed, full });
+                    let machines = &listed;
+                    let heard = Moment::Heard { host, provider, shard, machines, full, clean, taken };
+                    self.watch.see(self.now, &heard);
+                    if clean && !listed.is_empty() {
+                        self.watch.see(self.now, &Moment::Listed { host, shard, machines, full });
+                    }
                 }
             }
         }

@@ -80,6 +80,8 @@ impl World {
         let session = SessionId(self.sessions);
         operator.session = Some(session);
         operator.sent = None;
+        // A connection begins with the whole truth.
+        operator.told.clear();
         let host = operator.host;
         self.hosts[host].sessions.insert(session, cluster);
         self.trace.note(self.now, format_args!("{name} connects as {}", session.0));
@@ -119,6 +121,7 @@ impl World {
             Saying::Again => Event::RollupAgain { session },
             Saying::Blob(request, blob) => Event::Blob { session, request, blob },
             Saying::Ack(instruction, nodes_started) => {
+                self.show(&Moment::Acked { instruction: instruction.0, nodes: nodes_started });
                 Event::ReclaimAcked { session, instruction, nodes_started }
             }
             Saying::Bye => {

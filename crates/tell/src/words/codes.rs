@@ -80,6 +80,7 @@ pub fn fate(number: i32) -> String {
         Ok(Fate::Busy) => "busy",
         Ok(Fate::Regretted) => "regretted",
         Ok(Fate::LossUnconfirmed) => "loss unconfirmed",
+        Ok(Fate::OnlyLooks) => "only looks",
         Err(_) => return unknown(number),
     };
     name.into()

@@ -1,0 +1,61 @@
+//! 24: a cluster that was told to let go of a machine is not told by the shard's next life that it stays.
+
+use std::collections::BTreeMap;
+
+use bigfleet_model::machine::MachineState;
+use bigfleet_shard::{Effect, Frame};
+
+use super::{Invariant, Moment};
+
+#[derive(Default)]
+pub(super) struct DrainsRemembered {
+    /// Machines whose clusters were told, by which shard, and whether a new life of it has begun since.
+    told: BTreeMap<Box<str>, (usize, bool)>,
+}
+
+impl Invariant for DrainsRemembered {
+    fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
+        match moment {
+            Moment::Forgotten { .. } | Moment::Heard { clean: false, .. } => {
+                self.told.clear();
+                None
+            }
+            Moment::Started { index, .. } => {
+                for (of, anew) in self.told.values_mut() {
+                    *anew |= of == index;
+                }
+                None
+            }
+            // What becomes of it otherwise is no longer a matter of memory.
+            Moment::Changed { machine, before: Some(_) } => {
+                self.told.remove(machine.id.as_str());
+                None
+            }
+            Moment::Step { index, step, .. } => step.effects.iter().find_map(|effect| {
+                let Effect::Send { frame, .. } = effect else { return None };
+                match frame {
+                    Frame::Reclaim { machine, .. } => {
+                        self.told.insert(machine.clone(), (*index, false));
+                        None
+                    }
+                    Frame::Node(machine) => {
+                        let (_, anew) = self.told.get(&machine.id).copied()?;
+                        if machine.state == MachineState::Draining {
+                            self.told.insert(machine.id.clone(), (*index, false));
+                            return None;
+                        }
+                        self.told.remove(&machine.id);
+                        (anew && machine.state == MachineState::Configured).then(|| {
+                            format!(
+                                "machine {} was to be let go of, and after a restart it stays",
+                                machine.id
+                            )
+                        })
+                    }
+                    _ => None,
+                }
+            }),
+            _ => None,
+        }
+    }
+}
