@@ -269,7 +269,17 @@ impl Shard {
             self.tell_cluster(&machine.cluster, machine.clone(), step);
         }
         if was.cluster != machine.cluster && !was.cluster.is_empty() {
-            self.tell_cluster(&was.cluster, machine.clone(), step);
+            let told = if machine.cluster.is_empty() {
+                machine.clone()
+            } else {
+                // It serves somebody else. To the cluster that had it, "Configured" would mean that it stays; there is no state
+                // for "gone" on the wire.
+                let mut gone = Machine::clone(machine);
+                (gone.state, gone.cluster) = (MachineState::Failed, "".into());
+                gone.last_error = format!("machine {} is bound to another cluster", gone.id).into();
+                gone.into()
+            };
+            self.tell_cluster(&was.cluster, told, step);
         }
     }
 

@@ -206,7 +206,7 @@ impl Watch {
             Box::new(i18_bounds::Bounds::new(config.limits)),
             Box::new(i19_ages::Ages::default()),
             Box::new(i20_money::MoneyAddsUp::default()),
-            Box::new(i21_no_more_than_missing::NoMoreThanMissing::new(config.patience)),
+            Box::new(i21_no_more_than_missing::NoMoreThanMissing::new(config.patience, jumps)),
             Box::new(i22_books::Books),
             Box::new(i23_held_long_enough::HeldLongEnough::new(config.release, jumps)),
             Box::new(i24_drains_remembered::DrainsRemembered::default()),

@@ -53,6 +53,9 @@ pub struct Scenario {
     /// How long a message takes one way.
     #[serde(default = "latency")]
     pub latency: Span,
+    /// How much longer a listing may take than other answers: each takes another part of it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub listing: Span,
     /// The machines.
     pub fleet: Vec<Machines>,
     /// Who wants them.

@@ -64,6 +64,7 @@ fn world(seed: u64, lasts: Span, random: &mut Random) -> Scenario {
             repair: *random.pick(&[Span::from_secs(0), Span::from_secs(300), Span::from_secs(1800)]),
         },
         latency: Span::from_millis(random.between(1, 200)),
+        listing: *random.pick(&[Span::from_secs(0), Span::from_secs(0), Span::from_secs(3)]),
         fleet,
         clusters,
         faults,

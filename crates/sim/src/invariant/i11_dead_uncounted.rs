@@ -62,6 +62,10 @@ impl Invariant for DeadUncounted {
                 }
                 None
             }
+            Moment::Heard { clean: false, .. } => {
+                self.moving.clear();
+                None
+            }
             Moment::Listed { host, machines, .. } => {
                 for listed in *machines {
                     let key = (*host, listed.id.clone());

@@ -16,15 +16,21 @@ use super::{Invariant, Moment};
 
 pub(super) struct NoMoreThanMissing {
     patience: Patience,
+    /// How far clocks may have jumped, and how long an order may take to arrive.
+    slack: i64,
     /// Machines that were bought for a need and are being made, and since when.
     on_order: BTreeMap<Box<str>, (NeedKey, i64)>,
     /// Machines that were bought and are not being made yet.
     ordered: BTreeMap<Box<str>, NeedKey>,
 }
 
+/// How long an order may take to arrive, tries included.
+const SLACK: i64 = 200_000_000_000;
+
 impl NoMoreThanMissing {
-    pub(super) fn new(patience: Patience) -> Self {
-        Self { patience, on_order: BTreeMap::new(), ordered: BTreeMap::new() }
+    pub(super) fn new(patience: Patience, slack: i64) -> Self {
+        let slack = slack + SLACK;
+        Self { patience, slack, on_order: BTreeMap::new(), ordered: BTreeMap::new() }
     }
 }
 
@@ -67,7 +73,8 @@ impl Invariant for NoMoreThanMissing {
                     if need.profile.same().is_some() || need.profile.strict_spread().is_some() {
                         return None;
                     }
-                    let overdue = now - self.patience.creating;
+                    // A shard counts from when it gave the order, by its own clock.
+                    let overdue = now - self.patience.creating + self.slack;
                     let unknown = self.on_order.iter().filter(|(id, (key, since))| {
                         *key == need.key() && *since > overdue && !credited.contains(&***id)
                     });

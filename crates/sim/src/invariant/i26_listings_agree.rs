@@ -32,18 +32,21 @@ impl Invariant for ListingsAgree {
         if let Moment::Started { host, .. } = moment {
             self.seen.retain(|(of, _), _| of != host);
         }
-        let Moment::Heard { host, provider, shard, machines, full: true, .. } = moment else { return None };
+        let Moment::Heard { host, provider, shard, machines, full, .. } = moment else { return None };
         let mine = shard.machines_from(0).filter(|view| usize::from(view.provider.0) == *provider);
         let known: BTreeSet<String> = mine.map(|view| view.machine.id.to_string()).collect();
         let listed: BTreeSet<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
         let seen = self.seen.entry((*host, *provider)).or_default();
         let before = std::mem::replace(&mut seen.known, known);
+        if !full {
+            return None;
+        }
         let missing: BTreeSet<String> =
             before.iter().filter(|id| !listed.contains(id.as_str())).cloned().collect();
         let drop = self.guard.supply_drop;
-        let is_much = |count: usize| {
-            before.len() >= self.guard.supply_floor && count as f64 > drop * before.len() as f64
-        };
+        // Those that are back in this very listing are known again.
+        let of = before.len() + listed.iter().filter(|id| !before.contains(**id)).count();
+        let is_much = |count: usize| of >= self.guard.supply_floor && count as f64 > drop * of as f64;
         if !is_much(missing.len()) {
             (seen.agree, seen.missing) = (0, BTreeSet::new());
             return None;
@@ -54,7 +57,7 @@ impl Invariant for ListingsAgree {
         seen.missing = missing;
         let lost = before.difference(&seen.known).count();
         (is_much(lost) && seen.agree < self.guard.confirmations).then(|| {
-            let (of, agree) = (before.len(), seen.agree);
+            let agree = seen.agree;
             format!("{lost} of {of} machines are lost to a listing that {agree} agree on")
         })
     }

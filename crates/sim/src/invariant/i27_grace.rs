@@ -8,8 +8,8 @@ use super::{Invariant, Moment};
 
 #[derive(Default)]
 pub(super) struct Grace {
-    /// Drains that were announced: the instruction and when the grace is over, by the shard's clock.
-    announced: BTreeMap<Box<str>, (u64, i64)>,
+    /// Drains that were announced, by host: the instruction and when the grace is over, by the shard's clock.
+    announced: BTreeMap<(usize, Box<str>), (u64, i64)>,
     /// Instructions the cluster has acknowledged: how often, and whether it had nothing to do.
     acked: BTreeMap<u64, (u32, bool)>,
 }
@@ -23,17 +23,17 @@ impl Invariant for Grace {
                 *nothing |= *nodes <= 0;
                 None
             }
-            Moment::Step { step, clock, .. } => {
+            Moment::Step { host, step, clock, .. } => {
                 for fact in &step.facts {
                     if let Fact::Machine(id, Some(memo)) = fact
                         && let Some(goes) = &memo.letting_go
                     {
-                        self.announced.insert(id.clone(), (goes.instruction, goes.until_unix_nanos));
+                        self.announced.insert((*host, id.clone()), (goes.instruction, goes.until_unix_nanos));
                     }
                 }
                 step.effects.iter().find_map(|effect| {
                     let Effect::Call { request: Request::Drain { machine, .. }, .. } = effect else { return None };
-                    let (instruction, until) = self.announced.get(machine)?;
+                    let (instruction, until) = self.announced.get(&(*host, machine.clone()))?;
                     let (times, nothing) = self.acked.get(instruction).copied().unwrap_or_default();
                     let early = until - clock;
                     (early > 0 && times < 2 && !nothing).then(|| {

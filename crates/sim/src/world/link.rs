@@ -195,7 +195,11 @@ impl World {
             // Nobody waits for it any more, so nobody need believe it.
             *clean = false;
         }
-        let back = self.now + self.scenario.latency.nanos();
+        let mut back = self.now + self.scenario.latency.nanos();
+        let listing = self.scenario.listing.nanos();
+        if listing > 0 && matches!(answer, Answer::Listed { .. }) {
+            back += (listing as f64 * self.random.unit()) as i64;
+        }
         if fate == Fate::Twice {
             self.answer_at(back + 1_000_000, (host, life, call, provider), answer.clone());
         }

@@ -25,6 +25,8 @@ pub(crate) struct Operator {
     pub(super) life: u64,
     /// What was last sent on this connection.
     sent: Option<Arc<Vec<Need>>>,
+    /// Whether what was last sent on this connection could not be read.
+    garbled: bool,
     /// What is wanted, as of the last look.
     demand: Arc<Vec<Need>>,
     pub(crate) wanted: u64,
@@ -45,6 +47,7 @@ impl Operator {
             session: None,
             life: 0,
             sent: None,
+            garbled: false,
             demand: Arc::default(),
             wanted: 0,
             waiting: 0,
@@ -59,6 +62,7 @@ impl Operator {
         if self.session == Some(session) {
             self.session = None;
             self.sent = None;
+            self.garbled = false;
             self.outbox.clear();
         }
     }
@@ -141,10 +145,14 @@ impl World {
         self.queue.put(self.now + period, Happening::Report { cluster, session });
         let name: Arc<str> = self.operators[cluster].pods.name().clone();
         if self.active.is_garbage(&name) {
+            // The same bytes again are said to be so, whatever became of them.
+            let again = std::mem::replace(&mut self.operators[cluster].garbled, true);
             self.operators[cluster].sent = None;
-            self.utter(cluster, session, Saying::Rollup(Err("row 3: operator 17 is unknown".into())));
+            let garbage = Saying::Rollup(Err("row 3: operator 17 is unknown".into()));
+            self.utter(cluster, session, if again { Saying::Again } else { garbage });
             return;
         }
+        self.operators[cluster].garbled = false;
         let empty =
             self.active.is_empty(&name) || self.active.crash_loop(&name).is_some_and(|(_, empty)| empty);
         let operator = &mut self.operators[cluster];
