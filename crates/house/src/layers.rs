@@ -38,6 +38,7 @@ pub const LAYERS: &[Layer] = &[
         may_use: &["bigfleet-model", "bigfleet-engine", "bigfleet-scenario"],
     },
     Layer { name: "bigfleet-shard", may_use: &["bigfleet-model", "bigfleet-engine"] },
+    Layer { name: "bigfleet-border", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-shard"] },
     Layer { name: "bigfleet-record", may_use: &["bigfleet-model", "bigfleet-engine", "bigfleet-shard"] },
     Layer { name: "bigfleet-net", may_use: &["bigfleet-proto"] },
     Layer {
@@ -62,11 +63,13 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-view",
             "bigfleet-proto",
             "bigfleet-net",
+            "bigfleet-border",
         ],
     },
     Layer {
         name: "bigfleet-sim",
         may_use: &[
+            "bigfleet-border",
             "bigfleet-model",
             "bigfleet-engine",
             "bigfleet-scenario",
@@ -134,6 +137,9 @@ pub const PLANNED: &[&str] = &[];
 
 /// Crates that decide: no clock, no randomness, no I/O, no async, no thread pool, with default features.
 pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard", "bigfleet-operator"];
+
+/// Crates whose sources mention nothing impure, although they link generated messages, and with those the whole of gRPC.
+pub const PURE_SOURCES: &[&str] = &["bigfleet-border"];
 
 /// The package that people install.
 pub const SHIPPED: &str = "bigfleet";

@@ -9,6 +9,9 @@
 //!   providers ◄────── calls ◄──  effects, in order ──► recorder thread: decision record
 //! ```
 //!
+//! What is read and written, and what it means, is in `bigfleet-border`, which the simulator runs as well; here are the
+//! sockets and the threads.
+//!
 //! Three threads own what must have one owner: the shard, the store, the record. Everything that waits for a socket is a
 //! task and owns nothing. Every queue has a bound, and nobody who is slow is waited for by anybody but himself.
 //!
@@ -19,9 +22,7 @@ mod coordinator;
 mod core;
 mod hands;
 mod laps;
-mod listing;
 mod metrics;
-mod outbox;
 mod provider;
 mod raw;
 mod ready;
@@ -31,7 +32,6 @@ mod session;
 mod settings;
 pub mod telemetry;
 mod view;
-mod wire;
 
 pub use commit::KeepError;
 pub use core::{Core, Gone};

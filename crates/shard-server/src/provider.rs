@@ -3,28 +3,26 @@
 //! Nothing is retried here. The shard decides what to try again, with a new sequence number; whoever calls twice with
 //! one number gets the call fenced off.
 
-use std::sync::Arc;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bigfleet_border::provider::{DigestKey, Lister, Outgoing, Token, meaning, outgoing};
 use bigfleet_net::Clock;
-use bigfleet_proto::transport;
-use bigfleet_proto::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, Machine, MachineRef,
-};
+use bigfleet_proto::transport::{MESSAGE_LIMIT_BYTES, code_name};
 use bigfleet_shard::{CallError, CallId, Event, Request};
+use bytes::Bytes;
 use tonic::Status;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tracing::Instrument;
 
 use crate::core::Core;
-use crate::listing::{DigestKey, told};
 use crate::metrics::Metrics;
+use crate::raw::Raw;
 
 mod list;
-mod status;
-
-pub(crate) use bigfleet_proto::transport::code_name;
-pub(crate) use status::meaning;
 
 /// A provider as its clients see it.
 #[derive(Clone)]
@@ -38,8 +36,7 @@ struct Inner {
     core: Core,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
-    digests: DigestKey,
-    ways: list::Ways,
+    lister: Mutex<Lister>,
 }
 
 impl Provider {
@@ -59,61 +56,37 @@ impl Provider {
             core,
             clock,
             metrics,
-            digests: DigestKey::random(),
-            ways: list::Ways::default(),
+            lister: Mutex::new(Lister::new(digest_key())),
         }))
     }
 
     /// Calls about one machine.
     pub(crate) async fn call(self, call: CallId, request: Request, sequence: i64, timeout_nanos: i64) {
         let name = request.name();
-        let event = match self.within(name, timeout_nanos, self.ask(request, sequence)).await {
-            Ok(machine) => Event::Answered { call, machine: machine.as_ref().map(told) },
-            Err(status) => Event::Failed { call, error: self.failed(name, &status) },
+        let Inner { shard_id, epoch, .. } = &*self.0;
+        let Outgoing { path, body } = outgoing(request, Token { shard_id, epoch: *epoch, sequence });
+        let answered = self.within(name, timeout_nanos, self.unary(path, body)).await;
+        let event = match answered.and_then(|bytes| Outgoing::answer(path, &bytes)) {
+            Ok(machine) => Event::Answered { call, machine },
+            Err(status) => {
+                let error = meaning(&status);
+                self.failed(name, &error);
+                Event::Failed { call, error }
+            }
         };
         self.tell(event).await;
     }
 
-    async fn ask(&self, request: Request, sequence_number: i64) -> Result<Option<Machine>, Status> {
-        let Inner { shard_id, epoch, channel, .. } = &*self.0;
-        let (shard_id, shard_epoch) = (shard_id.clone(), *epoch);
-        let mut client = transport::provider_client(channel.clone());
-        let ack = match request {
-            Request::Get { machine } => {
-                return client.get(MachineRef { id: machine.into() }).await.map(|got| Some(got.into_inner()));
-            }
-            Request::Create { machine } => {
-                let machine_id = machine.into();
-                client.create(CreateRequest { machine_id, shard_id, shard_epoch, sequence_number }).await?
-            }
-            Request::Configure { machine, cluster, blob, metadata } => {
-                let request = ConfigureRequest {
-                    machine_id: machine.into(),
-                    cluster_id: cluster.to_string(),
-                    bootstrap_blob: blob.to_vec(),
-                    shard_id,
-                    shard_epoch,
-                    sequence_number,
-                    shard_metadata: metadata,
-                };
-                client.configure(request).await?
-            }
-            Request::Drain { machine, grace_secs } => {
-                let request = DrainRequest {
-                    machine_id: machine.into(),
-                    grace_period_seconds: grace_secs,
-                    shard_id,
-                    shard_epoch,
-                    sequence_number,
-                };
-                client.drain(request).await?
-            }
-            Request::Delete { machine } => {
-                let machine_id = machine.into();
-                client.delete(DeleteRequest { machine_id, shard_id, shard_epoch, sequence_number }).await?
-            }
-        };
-        Ok(ack.into_inner().machine)
+    async fn client(&self, limit_bytes: usize) -> Result<Grpc<Channel>, Status> {
+        let mut client = Grpc::new(self.0.channel.clone()).max_decoding_message_size(limit_bytes);
+        client.ready().await.map_err(|error| Status::from_error(error.into()))?;
+        Ok(client)
+    }
+
+    async fn unary(&self, path: &'static str, body: Bytes) -> Result<Bytes, Status> {
+        let mut client = self.client(MESSAGE_LIMIT_BYTES).await?;
+        let path = PathAndQuery::from_static(path);
+        Ok(client.unary(tonic::Request::new(body), path, Raw).await?.into_inner())
     }
 
     /// An answer, or why there is none, within a deadline; measured.
@@ -141,15 +114,24 @@ impl Provider {
         answered
     }
 
-    /// What a call that failed means, told to whoever reads logs.
-    fn failed(&self, method: &'static str, status: &Status) -> CallError {
-        let error = meaning(status);
+    /// Tells whoever reads logs that a call failed.
+    fn failed(&self, method: &'static str, error: &CallError) {
         tracing::info!(provider = &*self.0.name, method, %error, "a call to a provider failed");
-        error
     }
 
     async fn tell(&self, event: Event) {
         // A shard that stops needs no answers any more; the next life asks again.
         let _ = self.0.core.tell(event).await;
     }
+}
+
+/// Chosen at random for each provider and life.
+fn digest_key() -> DigestKey {
+    #[expect(
+        clippy::disallowed_types,
+        clippy::disallowed_methods,
+        reason = "whoever could foresee it could hide a change; what is decided does not depend on it"
+    )]
+    let random = std::hash::RandomState::new();
+    DigestKey::new(|index| random.hash_one(index))
 }

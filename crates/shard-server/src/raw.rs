@@ -1,11 +1,6 @@
-//! Codecs that leave bytes as they are: for answers that are split instead of decoded, and for roll-ups that mostly
-//! repeat themselves.
+//! The codec that leaves bytes as they are: what crosses the border is read and written by `bigfleet-border`.
 
-use std::marker::PhantomData;
-
-use bigfleet_proto::v1alpha1::ShardMessage;
-use bytes::{Buf, Bytes};
-use prost::Message;
+use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -14,39 +9,32 @@ const BUFFER_BYTES: usize = 512;
 /// Frames are gathered up to this size before they are handed to the connection.
 const GATHERED_BYTES: usize = 4 << 10;
 
-/// Sends `Sent` as protobuf and takes whatever comes as bytes.
-pub(crate) struct Raw<Sent>(PhantomData<fn(Sent)>);
+/// Bytes out, bytes in.
+#[derive(Default)]
+pub(crate) struct Raw;
 
-/// The codec of sessions: frames out, bytes in.
-pub(crate) type RawFrames = Raw<ShardMessage>;
-
-impl<Sent> Default for Raw<Sent> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<Sent: Message + 'static> Codec for Raw<Sent> {
-    type Encode = Sent;
+impl Codec for Raw {
+    type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
 
     fn encoder(&mut self) -> Self {
-        Self::default()
+        Self
     }
 
     fn decoder(&mut self) -> Self {
-        Self::default()
+        Self
     }
 }
 
-impl<Sent: Message + 'static> Encoder for Raw<Sent> {
-    type Item = Sent;
+impl Encoder for Raw {
+    type Item = Bytes;
     type Error = Status;
 
-    fn encode(&mut self, item: Sent, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        item.encode(buffer).map_err(|error| Status::internal(error.to_string()))
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(item);
+        Ok(())
     }
 
     fn buffer_settings(&self) -> BufferSettings {
@@ -54,7 +42,7 @@ impl<Sent: Message + 'static> Encoder for Raw<Sent> {
     }
 }
 
-impl<Sent> Decoder for Raw<Sent> {
+impl Decoder for Raw {
     type Item = Bytes;
     type Error = Status;
 

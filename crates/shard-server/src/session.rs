@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use bigfleet_border::session::Context;
 use bigfleet_net::Clock;
 use bigfleet_shard::{Frame, HangUp, SessionId};
 use foldhash::fast::FixedState;
@@ -17,11 +18,9 @@ use tonic::Status;
 use crate::core::Core;
 use crate::metrics::Metrics;
 
-mod frames;
-mod inbound;
 mod line;
 mod reader;
-mod rollup;
+mod rollups;
 mod service;
 
 pub(crate) use line::Line;
@@ -96,6 +95,11 @@ impl Sessions {
 
     fn line(&self, session: SessionId) -> Option<Arc<Line>> {
         self.0.lines.lock().expect("no holder panics").get(&session).cloned()
+    }
+
+    /// What every acknowledgement carries.
+    fn context(&self) -> Context {
+        Context { term: self.0.term.load(Ordering::Relaxed), epoch: self.0.epoch }
     }
 
     /// Puts a frame on a session's line. A session that has ended needs none.

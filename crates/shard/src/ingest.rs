@@ -83,10 +83,7 @@ impl Shard {
     pub(crate) fn take_rollup_again(&mut self, session: SessionId, now: i64, step: &mut Step) {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let cluster = self.clusters.entry(name.clone()).or_default();
-        let reception = if cluster.taken_from != Some(session) && self.config.has(Bug::RefusedRepeated) {
-            self.has_reported(&name, now);
-            Reception::Accepted
-        } else if cluster.taken_from != Some(session) {
+        let reception = if cluster.taken_from != Some(session) {
             let why = "it repeats a roll-up that was not taken on this connection; send it whole".into();
             Reception::Refused { why }
         } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
@@ -122,7 +119,8 @@ impl Shard {
                 ("refused", Some(format!("cluster {name}: roll-up refused: {why}; its demand before stays")))
             }
         };
-        let is_taken = !matches!(reception, Reception::Refused { .. });
+        let is_taken =
+            !matches!(reception, Reception::Refused { .. }) || self.config.has(Bug::RefusedRepeated);
         self.clusters.entry(name.clone()).or_default().taken_from = is_taken.then_some(session);
         Tally::bump(&mut self.tally.rollups, code);
         if let Some(text) = notice {

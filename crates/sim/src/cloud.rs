@@ -8,16 +8,15 @@ mod plant;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bigfleet_border::provider::Outgoing;
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
-use bigfleet_proto::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineRef,
-    TransitionAck,
-};
+use bigfleet_proto::v1alpha1::{ListFilter, Machine};
 use bigfleet_provider_kit::{Clock as _, Options, Provider, Store, VirtualClock};
-use bigfleet_shard::{CallError, CallErrorKind, Request};
+use bytes::Bytes;
+use prost::Message;
 use tokio::runtime::Runtime;
-use tonic::{Code, Response, Status};
+use tonic::{Request, Response, Status};
 
 use crate::scenario::{Scenario, StartState};
 
@@ -37,13 +36,6 @@ pub(crate) struct Clouds {
     pub(crate) troubles: Troubles,
     /// A planted bug: whoever calls may move machines.
     pub(crate) ignore_fences: bool,
-}
-
-/// Who calls, and from where in its life.
-pub(crate) struct Caller<'a> {
-    pub(crate) shard: &'a str,
-    pub(crate) epoch: i64,
-    pub(crate) sequence: i64,
 }
 
 impl Clouds {
@@ -110,68 +102,32 @@ impl Clouds {
         });
     }
 
-    /// Calls a provider and returns the machine as it answers.
-    pub(crate) fn call(
-        &self,
-        provider: usize,
-        caller: &Caller<'_>,
-        request: &Request,
-    ) -> Result<Machine, CallError> {
+    /// Calls a provider: bytes in, bytes out, as over a socket.
+    pub(crate) fn call(&self, provider: usize, call: &Outgoing) -> Result<Bytes, Status> {
         let provider = &self.providers[provider];
-        let named = !self.ignore_fences;
-        let shard_id = if named { caller.shard.to_string() } else { String::new() };
-        let (shard_epoch, sequence_number) = if named { (caller.epoch, caller.sequence) } else { (0, 0) };
-        let machine_id = request.machine().to_string();
+        let method = call.path.rsplit('/').next().unwrap_or_default();
+        let body = &call.body;
         let answer = self.runtime.block_on(async {
-            match request {
-                Request::Create { .. } => {
-                    let message = CreateRequest { machine_id, shard_id, shard_epoch, sequence_number };
-                    provider.create(tonic::Request::new(message)).await.map(acknowledged)
-                }
-                Request::Configure { cluster, blob, metadata, .. } => {
-                    let message = ConfigureRequest {
-                        machine_id,
-                        cluster_id: cluster.to_string(),
-                        bootstrap_blob: blob.to_vec(),
-                        shard_id,
-                        shard_epoch,
-                        sequence_number,
-                        shard_metadata: metadata.clone(),
-                    };
-                    provider.configure(tonic::Request::new(message)).await.map(acknowledged)
-                }
-                Request::Drain { grace_secs, .. } => {
-                    let grace_period_seconds = *grace_secs;
-                    let message = DrainRequest {
-                        machine_id,
-                        grace_period_seconds,
-                        shard_id,
-                        shard_epoch,
-                        sequence_number,
-                    };
-                    provider.drain(tonic::Request::new(message)).await.map(acknowledged)
-                }
-                Request::Delete { .. } => {
-                    let message = DeleteRequest { machine_id, shard_id, shard_epoch, sequence_number };
-                    provider.delete(tonic::Request::new(message)).await.map(acknowledged)
-                }
-                Request::Get { .. } => provider
-                    .get(tonic::Request::new(MachineRef { id: machine_id }))
-                    .await
-                    .map(Response::into_inner),
+            match method {
+                "Create" => provider.create(read(body)?).await.map(written),
+                "Configure" => provider.configure(read(body)?).await.map(written),
+                "Drain" => provider.drain(read(body)?).await.map(written),
+                "Delete" => provider.delete(read(body)?).await.map(written),
+                "Get" => provider.get(read(body)?).await.map(written),
+                _ => Err(Status::unimplemented(call.path)),
             }
         });
         // The work behind the call takes its first step.
-        if !matches!(request, Request::Get { .. }) {
+        if method != "Get" {
             self.settle();
         }
-        answer.map_err(|status| error_of(&status))
+        answer
     }
 
     /// Lists a provider's machines: those changed since a revision, or all.
     pub(crate) fn list(&self, provider: usize, since: &[u8]) -> (Vec<Machine>, Vec<u8>) {
         let filter = ListFilter { since_revision: since.to_vec(), ..ListFilter::default() };
-        let list = self.runtime.block_on(self.providers[provider].list(tonic::Request::new(filter)));
+        let list = self.runtime.block_on(self.providers[provider].list(Request::new(filter)));
         let list = list.expect("listing never fails").into_inner();
         (list.machines, list.revision)
     }
@@ -204,24 +160,16 @@ impl Clouds {
     }
 }
 
-fn acknowledged(answer: Response<TransitionAck>) -> Machine {
-    answer.into_inner().machine.unwrap_or_default()
+fn read<M: Message + Default>(body: &Bytes) -> Result<Request<M>, Status> {
+    let message = M::decode(body.clone()).map_err(|error| Status::internal(error.to_string()))?;
+    Ok(Request::new(message))
+}
+
+fn written(answer: Response<impl Message>) -> Bytes {
+    answer.into_inner().encode_to_vec().into()
 }
 
 /// The state of a record the kit keeps.
 pub(crate) fn state_of(machine: &Machine) -> MachineState {
     MachineState::from_wire(machine.state).expect("the kit keeps good records")
-}
-
-/// What a status means, as a shard's client reads it.
-fn error_of(status: &Status) -> CallError {
-    let kind = match status.code() {
-        Code::NotFound => CallErrorKind::NotFound,
-        Code::Unimplemented => CallErrorKind::NotSupported,
-        Code::FailedPrecondition => CallErrorKind::Fenced,
-        Code::Unavailable | Code::ResourceExhausted => CallErrorKind::Unavailable,
-        Code::DeadlineExceeded | Code::Cancelled => CallErrorKind::TimedOut,
-        _ => CallErrorKind::Refused,
-    };
-    CallError { kind, text: status.message().into() }
 }

@@ -7,6 +7,7 @@ mod faults;
 mod happening;
 mod host;
 mod lies;
+mod line;
 mod link;
 mod operator;
 mod settle;
@@ -29,6 +30,7 @@ use crate::trace::Trace;
 use faults::Active;
 use happening::{Happening, Queue};
 use host::Host;
+use link::Serves;
 use operator::Operator;
 use truth::Truth;
 
@@ -74,6 +76,8 @@ pub struct World {
     tally: Tally,
     stalls: u32,
     distorter: Option<Distorter>,
+    /// How each provider can be listed.
+    serves: Vec<Serves>,
 }
 
 /// What happened in a run, by the moment.
@@ -121,6 +125,8 @@ impl World {
         let watch = Watch::new(scenario);
         let trace = Trace::new(setup.keep_trace);
         let distorter = setup.planted.map(Distorter::new);
+        let mut ways = random.fork("how providers are listed");
+        let serves = scenario.providers().iter().map(|_| *ways.pick(&Serves::ALL)).collect();
         clouds.ignore_fences = setup.planted == Some(Planted::FenceIgnored);
         let mut world = Self {
             scenario: scenario.clone(),
@@ -139,6 +145,7 @@ impl World {
             tally: Tally::default(),
             stalls: 0,
             distorter,
+            serves,
         };
         world.begin();
         world
@@ -250,12 +257,10 @@ impl World {
 
     fn let_happen(&mut self, happening: Happening) {
         match happening {
-            Happening::Arrive(call) => self.arrive(call),
-            Happening::Answer { host, life, call, provider, taken, answer } => {
-                self.answer(host, life, call, provider, taken, answer);
-            }
-            Happening::Frame { cluster, session, frame } => self.receive(cluster, session, frame),
-            Happening::Say { session, cluster, saying } => self.say(cluster, session, saying),
+            Happening::Arrive(call) => self.arrive(*call),
+            Happening::Answer { host, life, call, answer } => self.answer(host, life, call, *answer),
+            Happening::Frame { cluster, session, frame } => self.receive(cluster, session, &frame),
+            Happening::Say { session, saying } => self.say(session, saying),
             Happening::Report { cluster, session } => self.report(cluster, session),
             Happening::Connect { cluster, life } => self.connect(cluster, life),
             Happening::Crash { cluster, life } => self.operator_crashes(cluster, life),
@@ -263,7 +268,7 @@ impl World {
             Happening::Churn { cluster, work } => self.churn(cluster, work),
             Happening::Join { cluster, machine, since } => self.join(cluster, &machine, since),
             Happening::Emptied { cluster, session, machine, instruction } => {
-                self.emptied(cluster, session, &machine, instruction);
+                self.emptied(cluster, session, &machine, &instruction);
             }
             Happening::FaultBegins(index) => self.fault_begins(index),
             Happening::FaultEnds(index) => self.fault_ends(index),

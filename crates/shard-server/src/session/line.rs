@@ -4,15 +4,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
+use bigfleet_border::session::{Full, Outbox, encoded};
 use bigfleet_net::Seat;
-use bigfleet_proto::v1alpha1::ShardMessage;
 use bigfleet_shard::{Frame, SessionId};
+use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio_stream::Stream;
 use tonic::Status;
 
-use super::frames::{Context as FrameContext, messages};
-use crate::outbox::{Full, Outbox};
+use super::Sessions;
 
 /// One session's line to its operator.
 pub(crate) struct Line {
@@ -46,9 +46,9 @@ impl Line {
         self.cluster.get().map_or("(unknown)", |cluster| cluster)
     }
 
-    /// Remembers the cluster of the first hello; false if it was another.
-    pub(crate) fn says_hello(&self, cluster: &Arc<str>) -> bool {
-        self.cluster.get_or_init(|| cluster.clone()) == cluster
+    /// Says which cluster it speaks for.
+    pub(crate) fn speaks_for(&self, cluster: Arc<str>) {
+        let _ = self.cluster.set(cluster);
     }
 
     /// Says on which connection it runs.
@@ -109,21 +109,21 @@ impl Line {
 
 /// What the operator receives.
 pub(crate) struct Frames {
-    pub(crate) line: Arc<Line>,
-    pub(crate) context: FrameContext,
+    line: Arc<Line>,
+    sessions: Sessions,
     /// The second message of a frame that makes two.
-    next: Option<ShardMessage>,
+    next: Option<Bytes>,
     ended: bool,
 }
 
 impl Frames {
-    pub(crate) fn new(line: Arc<Line>, context: FrameContext) -> Self {
-        Self { line, context, next: None, ended: false }
+    pub(crate) fn new(line: Arc<Line>, sessions: Sessions) -> Self {
+        Self { line, sessions, next: None, ended: false }
     }
 }
 
 impl Stream for Frames {
-    type Item = Result<ShardMessage, Status>;
+    type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -147,7 +147,7 @@ impl Stream for Frames {
                 }
             }
         };
-        let (message, next) = messages(&frame, this.line.cluster(), &this.context);
+        let (message, next) = encoded(&frame, this.line.cluster(), this.sessions.context());
         this.next = next;
         Poll::Ready(Some(Ok(message)))
     }

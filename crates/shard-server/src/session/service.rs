@@ -14,10 +14,9 @@ use tonic::codegen::{Service, http};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::frames::Context as FrameContext;
 use super::line::Frames;
 use super::{Sessions, reader};
-use crate::raw::RawFrames;
+use crate::raw::Raw;
 
 /// The service.
 #[derive(Clone)]
@@ -44,14 +43,14 @@ impl Service<http::Request<Body>> for SessionService {
             if request.uri().path() != "/bigfleet.v1alpha1.Shard/Session" {
                 return Ok(Status::unimplemented("there is only Session").into_http());
             }
-            let mut grpc = Grpc::new(RawFrames::default()).max_decoding_message_size(FRAME_BYTES);
+            let mut grpc = Grpc::new(Raw).max_decoding_message_size(FRAME_BYTES);
             Ok(grpc.streaming(service, request).await)
         })
     }
 }
 
 impl StreamingService<Bytes> for SessionService {
-    type Response = bigfleet_proto::v1alpha1::ShardMessage;
+    type Response = Bytes;
     type ResponseStream = Frames;
     type Future = BoxFuture<Result<Response<Frames>, Status>>;
 
@@ -63,8 +62,7 @@ impl StreamingService<Bytes> for SessionService {
             if let Some(peer) = &peer {
                 line.sits_on(peer.cut.seat());
             }
-            let context = FrameContext { term: sessions.0.term.clone(), epoch: sessions.0.epoch };
-            let frames = Frames::new(Arc::clone(&line), context);
+            let frames = Frames::new(Arc::clone(&line), sessions.clone());
             // The answer begins at once: some operators wait for its head before they say hello.
             tokio::spawn(reader::read(sessions, line, peer, request.into_inner()));
             Ok(Response::new(frames))

@@ -275,6 +275,7 @@ impl World {
                 clock_offset: self.hosts[host].clock_offset,
                 superseded: false,
                 sessions: std::collections::BTreeMap::new(),
+                listers: std::collections::BTreeMap::new(),
                 kill_in: None,
                 kills: 0,
                 started: 0,

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_border::provider::{ListCall, Outgoing};
 use bigfleet_proto::v1alpha1::Machine;
-use bigfleet_shard::{Blob, CallError, CallId, Frame, Request, Rollup, SessionId, WireId};
+use bigfleet_shard::{CallId, Request, SessionId};
+use bytes::Bytes;
+use tonic::Status;
 
 /// A call on its way to a provider.
 #[derive(Debug)]
@@ -14,15 +17,17 @@ pub(super) struct Arriving {
     pub(super) call: CallId,
     pub(super) provider: usize,
     pub(super) asked: Asked,
-    pub(super) sequence: i64,
+    pub(super) timeout: i64,
     pub(super) fate: Fate,
 }
 
 /// What is asked of a provider.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Asked {
-    List(Vec<u8>),
-    Machine(Request),
+    /// The next step of a listing.
+    List(ListCall),
+    /// A call about one machine, and its bytes.
+    Machine(Request, Outgoing),
 }
 
 /// What the network does to a call.
@@ -40,35 +45,59 @@ pub(super) enum Fate {
 /// What comes back.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    Listed { machines: Vec<Machine>, revision: Vec<u8>, clean: bool, full: bool },
-    Machine(Box<Machine>),
-    Failed(CallError),
+    Listed(Listed),
+    /// About one machine, and what was asked.
+    Machine {
+        path: &'static str,
+        answer: Result<Bytes, Status>,
+        /// When it was given.
+        taken: i64,
+    },
+}
+
+/// What comes back from one step of a listing.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    /// The listing, as it was when it was asked.
+    pub(super) list: ListCall,
+    pub(super) provider: usize,
+    pub(super) timeout: i64,
+    /// One answer, or the chunks of a stream and how it ends.
+    pub(super) answer: Result<(Vec<Bytes>, Result<(), Status>), Status>,
+    /// When it was given.
+    pub(super) taken: i64,
+    /// The same machines for those who watch.
+    pub(super) said: Option<Vec<Machine>>,
+    /// The network and the provider told the truth.
+    pub(super) is_true: bool,
+    /// It is a piece of a listing: machines in other states are in others.
+    pub(super) is_piece: bool,
+    /// Everything was asked for, not what changed.
+    pub(super) full: bool,
+    /// It comes a second time.
+    pub(super) is_repeat: bool,
 }
 
 /// What an operator says.
 #[derive(Debug)]
 pub(super) enum Saying {
-    Hello,
-    Rollup(Result<Rollup, String>),
-    Again,
-    Blob(WireId, Result<Blob, String>),
-    Ack(WireId, i32),
+    Frame(Bytes),
     Bye,
 }
 
 #[derive(Debug)]
 pub(super) enum Happening {
-    Arrive(Arriving),
-    Answer { host: usize, life: u64, call: CallId, provider: usize, taken: i64, answer: Answer },
-    Frame { cluster: usize, session: SessionId, frame: Frame },
-    Say { cluster: usize, session: SessionId, saying: Saying },
+    Arrive(Box<Arriving>),
+    Answer { host: usize, life: u64, call: CallId, answer: Box<Answer> },
+    Frame { cluster: usize, session: SessionId, frame: Bytes },
+    Say { session: SessionId, saying: Saying },
     Report { cluster: usize, session: SessionId },
     Connect { cluster: usize, life: u64 },
     Crash { cluster: usize, life: u64 },
     Load { cluster: usize, work: usize },
     Churn { cluster: usize, work: usize },
     Join { cluster: usize, machine: String, since: i64 },
-    Emptied { cluster: usize, session: SessionId, machine: Box<str>, instruction: WireId },
+    Emptied { cluster: usize, session: SessionId, machine: Box<str>, instruction: String },
     FaultBegins(usize),
     FaultEnds(usize),
     Kill { host: usize },

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_border::provider::Lister;
 use bigfleet_model::release::ReleasePolicy;
 use bigfleet_shard::{
     Config, Effect, Event, Memory, Pace, ProviderConfig, RailConfig, SessionId, Shard, Step, Urgency,
 };
 
 use super::happening::Happening;
+use super::line::Line;
 use super::{Moment, START_UNIX_NANOS, World};
 use crate::planted::{self, Planted};
 use crate::scenario::{Measure, Scenario};
@@ -28,7 +30,9 @@ pub(crate) struct Host {
     pub(super) clock_offset: i64,
     /// A newer life has taken over.
     pub(crate) superseded: bool,
-    pub(super) sessions: BTreeMap<SessionId, usize>,
+    pub(super) sessions: BTreeMap<SessionId, Line>,
+    /// What its life has learned about each provider.
+    pub(super) listers: BTreeMap<usize, Lister>,
     /// Steps until it is killed, if somebody does that again and again.
     pub(super) kill_in: Option<u64>,
     pub(super) kills: u64,
@@ -111,6 +115,7 @@ impl World {
             clock_offset: 0,
             superseded: false,
             sessions: BTreeMap::new(),
+            listers: BTreeMap::new(),
             kill_in: None,
             kills: 0,
             started: 0,
@@ -156,10 +161,11 @@ impl World {
         host.shard = None;
         host.life += 1;
         host.kills += 1;
+        host.listers.clear();
         let sessions = std::mem::take(&mut host.sessions);
         self.trace.note(self.now, format_args!("host {index} is killed"));
-        for (session, cluster) in sessions {
-            self.operators[cluster].lose_session(session);
+        for (session, line) in sessions {
+            self.operators[line.cluster].lose_session(session);
         }
     }
 
@@ -256,7 +262,7 @@ impl World {
     fn carry_out_effect(&mut self, index: usize, effect: Effect) {
         match effect {
             Effect::List { call, provider, since, timeout_nanos } => {
-                self.ask_list(index, call, usize::from(provider.0), since.to_vec(), timeout_nanos);
+                self.ask_list(index, call, usize::from(provider.0), since, timeout_nanos);
             }
             Effect::Call { call, provider, request, sequence, timeout_nanos } => {
                 self.trace.note(self.now, format_args!("host {index} calls {request:?} #{sequence}"));
@@ -265,8 +271,8 @@ impl World {
             Effect::Send { session, frame } => self.send(index, session, frame),
             Effect::HangUp { session, why } => {
                 self.trace.note(self.now, format_args!("host {index} hangs up on {} for {why:?}", session.0));
-                if let Some(cluster) = self.hosts[index].sessions.remove(&session) {
-                    self.hung_up(cluster, session);
+                if let Some(line) = self.hosts[index].sessions.remove(&session) {
+                    self.hung_up(line.cluster, session);
                 }
             }
             Effect::Record(record) => self.record(index, &record),

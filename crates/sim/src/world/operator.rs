@@ -1,17 +1,29 @@
-//! The operators: each speaks for one cluster, over one connection at a time.
+//! The operators: each speaks for one cluster, over one connection at a time, in the bytes of the wire.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::MachineState;
-use bigfleet_model::need::Need;
-use bigfleet_shard::{Blob, Event, Frame, Reception, Rollup, SessionId, WireId};
+use bigfleet_proto::PROTOCOL_VERSION_ACKS_DONE;
+use bigfleet_proto::v1alpha1::operator_message::Payload as Say;
+use bigfleet_proto::v1alpha1::shard_message::Payload as Heard;
+use bigfleet_proto::v1alpha1::{
+    BootstrapBlobResponse, CapacityNeed, ClusterCapacityNeeds, Hello, NodeSelectorRequirement,
+    OperatorMessage, ReclaimAck, ReclaimInstruction, ShardMessage,
+};
+use bigfleet_shard::{Event, SessionId};
+use bytes::Bytes;
+use prost::Message;
+use prost::encoding::WireType;
 
 use super::happening::{Happening, Saying};
-use super::{MINUTE, Moment, START_UNIX_NANOS, World};
+use super::line::Line;
+use super::{MINUTE, START_UNIX_NANOS, World};
 use crate::cluster::Pods;
 use crate::scenario::{self, Measure};
 
+/// The roll-up's number in `OperatorMessage`.
+const ROLLUP: u32 = 2;
 /// How long an operator waits before it connects again.
 const RECONNECT: i64 = 1_000_000_000;
 
@@ -23,16 +35,10 @@ pub(crate) struct Operator {
     pub(super) session: Option<SessionId>,
     /// Told apart from the lives before.
     pub(super) life: u64,
-    /// What was last sent on this connection.
-    sent: Option<Arc<Vec<Need>>>,
-    /// Whether what was last sent on this connection could not be read.
-    garbled: bool,
-    /// What is wanted, as of the last look.
-    demand: Arc<Vec<Need>>,
+    /// The rows of its roll-up, as of the last look, in the bytes of the wire.
+    rows: Bytes,
     pub(crate) wanted: u64,
     pub(crate) waiting: u64,
-    /// Frames it has not read.
-    outbox: VecDeque<(Option<String>, Frame)>,
     /// What it was told of its machines.
     pub(crate) told: BTreeMap<Box<str>, MachineState>,
     /// Parts of a pod that churn has not ended yet.
@@ -46,12 +52,9 @@ impl Operator {
             host: cluster.shard,
             session: None,
             life: 0,
-            sent: None,
-            garbled: false,
-            demand: Arc::default(),
+            rows: Bytes::new(),
             wanted: 0,
             waiting: 0,
-            outbox: VecDeque::new(),
             told: BTreeMap::new(),
             churned: vec![0.0; cluster.work.len()],
         }
@@ -61,9 +64,6 @@ impl Operator {
     pub(super) fn lose_session(&mut self, session: SessionId) {
         if self.session == Some(session) {
             self.session = None;
-            self.sent = None;
-            self.garbled = false;
-            self.outbox.clear();
         }
     }
 }
@@ -83,13 +83,14 @@ impl World {
         self.sessions += 1;
         let session = SessionId(self.sessions);
         operator.session = Some(session);
-        operator.sent = None;
         // A connection begins with the whole truth.
         operator.told.clear();
-        let host = operator.host;
-        self.hosts[host].sessions.insert(session, cluster);
+        let host = &mut self.hosts[operator.host];
+        let most_frames = host.shard.as_ref().map_or(0, |shard| shard.config().limits.outbox);
+        host.sessions.insert(session, Line::new(cluster, session, most_frames));
         self.trace.note(self.now, format_args!("{name} connects as {}", session.0));
-        self.utter(cluster, session, Saying::Hello);
+        let protocol_version = PROTOCOL_VERSION_ACKS_DONE.into();
+        self.utter(session, Say::Hello(Hello { cluster_id: name.clone(), protocol_version }));
         self.queue.put(self.now + 1, Happening::Report { cluster, session });
         if let Some(every) = self.active.crash_loop(&name).map(|(every, _)| every) {
             self.queue.put(self.now + every, Happening::Crash { cluster, life });
@@ -97,43 +98,28 @@ impl World {
     }
 
     /// Puts something an operator says on its way.
-    fn utter(&mut self, cluster: usize, session: SessionId, saying: Saying) {
+    fn utter(&mut self, session: SessionId, payload: Say) {
+        let frame = OperatorMessage { payload: Some(payload) }.encode_to_vec().into();
+        self.put_saying(session, Saying::Frame(frame));
+    }
+
+    fn put_saying(&mut self, session: SessionId, saying: Saying) {
         let at = self.now + self.scenario.latency.nanos();
-        self.queue.put(at, Happening::Say { cluster, session, saying });
+        self.queue.put(at, Happening::Say { session, saying });
     }
 
     /// What an operator says reaches its shard.
-    pub(super) fn say(&mut self, cluster: usize, session: SessionId, saying: Saying) {
-        let host = self.operators[cluster].host;
-        let Some(host) = self.hosts.iter().position(|h| h.sessions.contains_key(&session)).or(Some(host))
-        else {
+    pub(super) fn say(&mut self, session: SessionId, saying: Saying) {
+        let Some(host) = self.hosts.iter().position(|host| host.sessions.contains_key(&session)) else {
             return;
         };
-        if !self.hosts[host].sessions.contains_key(&session) {
-            return;
-        }
-        let name = self.operators[cluster].pods.name().clone();
-        let event = match saying {
-            Saying::Hello => Event::Opened { session, cluster: name, protocol: "v1alpha1+acks-done".into() },
-            Saying::Rollup(rollup) => {
-                let rows = rollup.as_ref().map_or(0, |rollup| rollup.needs.len());
-                self.trace.note(self.now, format_args!("{name} reports {rows} rows"));
-                let needs = rollup.as_ref().ok().map(|rollup| rollup.needs.clone());
-                self.show(&Moment::Reported { cluster: &name, needs: needs.as_deref() });
-                Event::Rollup { session, rollup }
-            }
-            Saying::Again => Event::RollupAgain { session },
-            Saying::Blob(request, blob) => Event::Blob { session, request, blob },
-            Saying::Ack(instruction, nodes_started) => {
-                self.show(&Moment::Acked { instruction: instruction.0, nodes: nodes_started });
-                Event::ReclaimAcked { session, instruction, nodes_started }
-            }
+        match saying {
+            Saying::Frame(frame) => self.frame(host, session, &frame),
             Saying::Bye => {
                 self.hosts[host].sessions.remove(&session);
-                Event::Closed { session }
+                self.tell(host, Event::Closed { session });
             }
-        };
-        self.tell(host, event);
+        }
     }
 
     /// The time to report has come.
@@ -144,134 +130,120 @@ impl World {
         let period = self.scenario.clusters[cluster].roll_up.nanos();
         self.queue.put(self.now + period, Happening::Report { cluster, session });
         let name: Arc<str> = self.operators[cluster].pods.name().clone();
-        if self.active.is_garbage(&name) {
-            // The same bytes again are said to be so, whatever became of them.
-            let again = std::mem::replace(&mut self.operators[cluster].garbled, true);
-            self.operators[cluster].sent = None;
-            let garbage = Saying::Rollup(Err("row 3: operator 17 is unknown".into()));
-            self.utter(cluster, session, if again { Saying::Again } else { garbage });
-            return;
-        }
-        self.operators[cluster].garbled = false;
         let empty =
             self.active.is_empty(&name) || self.active.crash_loop(&name).is_some_and(|(_, empty)| empty);
         let operator = &mut self.operators[cluster];
         if operator.pods.take_demand_changed() {
-            let demand = operator.pods.rollup();
-            if demand != *operator.demand {
-                operator.demand = Arc::new(demand);
-            }
+            let needs = operator.pods.rollup().iter().map(CapacityNeed::from).collect();
+            operator.rows =
+                ClusterCapacityNeeds { needs, ..ClusterCapacityNeeds::default() }.encode_to_vec().into();
         }
-        let rows = if empty { Arc::default() } else { operator.demand.clone() };
-        let saying = if operator.sent.as_ref().is_some_and(|sent| Arc::ptr_eq(sent, &rows) || *sent == rows) {
-            Saying::Again
-        } else {
-            let needs = rows.to_vec();
-            Saying::Rollup(Ok(Rollup { cluster: name, taken_unix_nanos: self.now, needs }))
+        let rows = if empty { Bytes::new() } else { operator.rows.clone() };
+        let head = ClusterCapacityNeeds {
+            cluster_id: name.to_string(),
+            timestamp_unix_nanos: self.now,
+            needs: vec![],
         };
-        operator.sent = Some(rows);
-        self.utter(cluster, session, saying);
+        let frame =
+            if self.active.is_garbage(&name) { self.garbage(head, &rows) } else { frame(&head, &rows) };
+        self.put_saying(session, Saying::Frame(frame));
     }
 
-    /// A shard sends a frame.
-    pub(super) fn send(&mut self, host: usize, session: SessionId, frame: Frame) {
-        let Some(cluster) = self.hosts[host].sessions.get(&session).copied() else { return };
-        let name = self.scenario.clusters[cluster].name.clone();
-        if let Frame::RollupAck(reception) = &frame {
-            let shard = self.hosts[host].shard.as_ref();
-            if let Some(shard) = shard.filter(|_| !self.setup.unwatched) {
-                self.watch.see(self.now, &Moment::Received { host, cluster: &name, reception, shard });
+    /// What an operator sends that has lost its mind: never anything a shard may take.
+    fn garbage(&mut self, mut head: ClusterCapacityNeeds, rows: &[u8]) -> Bytes {
+        match self.random.below(5) {
+            0 => {
+                let requirement =
+                    NodeSelectorRequirement { key: "zone".into(), operator: 17, values: Vec::new() };
+                head.needs.push(CapacityNeed { requirements: vec![requirement], ..CapacityNeed::default() });
+                frame(&head, rows)
             }
+            1 => frame(&ClusterCapacityNeeds { cluster_id: "somebody-else".into(), ..head }, rows),
+            2 => {
+                head.needs.push(CapacityNeed { reclamation_penalty_bucket: 99, ..CapacityNeed::default() });
+                frame(&head, rows)
+            }
+            // A good frame around something that is no roll-up: a name that ends too soon.
+            3 => frame(&head, &[0x0A, 9, self.random.below(256) as u8]),
+            // Not even a frame: field 0 does not exist.
+            _ => [&[0], &*frame(&head, rows)].concat().into(),
         }
-        if self.active.is_stuck(&name) {
-            let bound = self.hosts[host].shard.as_ref().map_or(0, |shard| shard.config().limits.outbox);
-            let outbox = &mut self.operators[cluster].outbox;
-            let key = frame.supersedes();
-            if key.is_some() {
-                outbox.retain(|(other, _)| *other != key);
-            }
-            outbox.push_back((key, frame));
-            if outbox.len() > bound {
-                self.hosts[host].sessions.remove(&session);
-                self.operators[cluster].lose_session(session);
-                self.tell(host, Event::Closed { session });
-            }
-            return;
-        }
-        let at = self.now + self.scenario.latency.nanos();
-        self.queue.put(at, Happening::Frame { cluster, session, frame });
     }
 
     /// A stuck operator reads again.
     pub(super) fn read_on(&mut self, cluster: usize) {
-        let Some(session) = self.operators[cluster].session else { return };
-        for (_, frame) in std::mem::take(&mut self.operators[cluster].outbox) {
-            self.queue.put(self.now, Happening::Frame { cluster, session, frame });
+        if let Some(session) = self.operators[cluster].session {
+            self.flush(self.operators[cluster].host, session);
         }
     }
 
     /// A frame reaches its operator.
-    pub(super) fn receive(&mut self, cluster: usize, session: SessionId, frame: Frame) {
+    pub(super) fn receive(&mut self, cluster: usize, session: SessionId, frame: &Bytes) {
         if self.operators[cluster].session != Some(session) {
             return;
         }
-        let name = self.scenario.clusters[cluster].name.clone();
-        match frame {
-            Frame::HelloAck | Frame::Available(_) => {}
-            Frame::RollupAck(reception) => {
-                let measure = match reception {
-                    Reception::Accepted => return,
-                    Reception::Held { .. } => Measure::Held,
-                    Reception::Refused { .. } => Measure::Refused,
+        let name = &self.scenario.clusters[cluster].name;
+        let message = ShardMessage::decode(frame.clone()).expect("a shard sends what can be read");
+        match message.payload {
+            None | Some(Heard::AvailableCapacity(_)) => {}
+            Some(Heard::Ack(ack)) => {
+                let measure = match &*ack.echo {
+                    held if held.starts_with("rollup held") => Measure::Held,
+                    refused if refused.starts_with("rollup refused") => Measure::Refused,
+                    _ => return,
                 };
-                self.trace.note(self.now, format_args!("{name} is told: {reception:?}"));
+                self.trace.note(self.now, format_args!("{name} is told: {}", ack.echo));
                 self.count(measure, Some(cluster), 1);
             }
-            Frame::Bootstrap { request, .. } => {
-                let blob = if self.active.refuses(&name) {
-                    Err("no token can be minted".into())
-                } else {
-                    Ok(Blob { user_data: Arc::from(*b"join"), ttl_secs: 600 })
+            Some(Heard::BootstrapRequest(request)) => {
+                let refuses = self.active.refuses(name);
+                let response = BootstrapBlobResponse {
+                    request_id: request.request_id,
+                    user_data: if refuses { Vec::new() } else { b"join".to_vec() },
+                    ttl_seconds: 600,
+                    error: if refuses { "no token can be minted".into() } else { String::new() },
                 };
-                self.utter(cluster, session, Saying::Blob(request, blob));
+                self.utter(session, Say::BootstrapResponse(response));
             }
-            Frame::Reclaim { instruction, machine, grace_secs, .. } => {
-                self.let_go(cluster, session, machine, instruction, grace_secs);
-            }
-            Frame::Node(machine) => {
+            Some(Heard::ReclaimInstruction(instruction)) => self.let_go(cluster, session, instruction),
+            Some(Heard::NodeStateUpdate(node)) => {
+                let state = MachineState::from_wire(node.state).expect("a shard knows eight states");
                 // A machine that stays after all may be used again.
-                if machine.state == MachineState::Configured {
-                    self.operators[cluster].pods.uncordon(&machine.id);
+                if state == MachineState::Configured {
+                    self.operators[cluster].pods.uncordon(&node.machine_id);
                 }
-                self.operators[cluster].told.insert(machine.id.clone(), machine.state);
+                self.operators[cluster].told.insert(node.machine_id.into(), state);
             }
         }
     }
 
-    /// A cluster is asked to let go of a machine: it cordons, evicts and says when it is done.
-    fn let_go(
-        &mut self,
-        cluster: usize,
-        session: SessionId,
-        machine: Box<str>,
-        instruction: WireId,
-        grace_secs: i64,
-    ) {
-        let there = self.operators[cluster].pods.cordon(&machine);
-        self.utter(cluster, session, Saying::Ack(instruction, i32::from(there)));
-        if there {
-            let evict =
-                self.scenario.clusters[cluster].evict.nanos().min(grace_secs.saturating_mul(1_000_000_000));
-            self.queue.put(self.now + evict, Happening::Emptied { cluster, session, machine, instruction });
+    /// A cluster is asked to let go of machines: it cordons, evicts and says when it is done.
+    fn let_go(&mut self, cluster: usize, session: SessionId, reclaim: ReclaimInstruction) {
+        let ReclaimInstruction { instruction_id, nodes, grace_period_seconds, .. } = reclaim;
+        for machine in nodes {
+            let there = self.operators[cluster].pods.cordon(&machine);
+            self.acknowledge(session, &instruction_id, i32::from(there));
+            if there {
+                let grace = grace_period_seconds.saturating_mul(1_000_000_000);
+                let evict = self.scenario.clusters[cluster].evict.nanos().min(grace);
+                let (machine, instruction) = (machine.into(), instruction_id.clone());
+                self.queue
+                    .put(self.now + evict, Happening::Emptied { cluster, session, machine, instruction });
+            }
         }
+    }
+
+    fn acknowledge(&mut self, session: SessionId, instruction: &str, nodes_started: i32) {
+        let ack = ReclaimAck { instruction_id: instruction.into(), nodes_started };
+        self.utter(session, Say::ReclaimAck(ack));
     }
 
     /// The pods of a machine have left.
-    pub(super) fn emptied(&mut self, cluster: usize, session: SessionId, machine: &str, instruction: WireId) {
+    pub(super) fn emptied(&mut self, cluster: usize, session: SessionId, machine: &str, instruction: &str) {
         let lost = self.operators[cluster].pods.evict(machine);
         self.count(Measure::PodsLost, Some(cluster), lost);
         if self.operators[cluster].session == Some(session) {
-            self.utter(cluster, session, Saying::Ack(instruction, 1));
+            self.acknowledge(session, instruction, 1);
         }
     }
 
@@ -300,7 +272,7 @@ impl World {
     pub(super) fn disconnect(&mut self, cluster: usize) {
         if let Some(session) = self.operators[cluster].session {
             self.operators[cluster].lose_session(session);
-            self.utter(cluster, session, Saying::Bye);
+            self.put_saying(session, Saying::Bye);
         }
     }
 
@@ -336,4 +308,15 @@ impl World {
             }
         }
     }
+}
+
+/// The frame of a roll-up. Fields of a message may be written one after the other, so rows are encoded once and used often.
+fn frame(head: &ClusterCapacityNeeds, rows: &[u8]) -> Bytes {
+    let mut head = head.encode_to_vec();
+    let mut bytes = Vec::with_capacity(head.len() + rows.len() + 8);
+    prost::encoding::encode_key(ROLLUP, WireType::LengthDelimited, &mut bytes);
+    prost::encoding::encode_varint((head.len() + rows.len()) as u64, &mut bytes);
+    bytes.append(&mut head);
+    bytes.extend_from_slice(rows);
+    bytes.into()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_border::provider::told;
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::Machine;
 use bigfleet_shard::is_paid_for;
@@ -10,7 +11,6 @@ use super::happening::Happening;
 use super::{MINUTE, Moment, World};
 use crate::cloud::state_of;
 use crate::scenario::{Measure, Scenario};
-use crate::world::link::told;
 
 /// One machine as it really is.
 #[derive(Clone, Debug)]

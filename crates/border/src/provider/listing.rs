@@ -43,22 +43,17 @@ const HASH: FixedState = FixedState::with_seed(0x6269_6766_6c65_6574);
 /// What digests are made with: chosen at random for each provider and life, so that nobody can prepare two records with
 /// one digest. Decisions do not depend on it.
 #[derive(Clone)]
-pub(crate) struct DigestKey([u8; SECRET_BYTES]);
+pub struct DigestKey([u8; SECRET_BYTES]);
 
 /// As much as XXH3 mixes in.
 const SECRET_BYTES: usize = 192;
 
 impl DigestKey {
-    pub(crate) fn random() -> Self {
-        #[expect(
-            clippy::disallowed_types,
-            clippy::disallowed_methods,
-            reason = "whoever could foresee it could hide a change; what is decided does not depend on it"
-        )]
-        let random = std::hash::RandomState::new();
+    /// A key of so many words. They must differ from one another, and in a server nobody may be able to foresee them.
+    pub fn new(mut word: impl FnMut(usize) -> u64) -> Self {
         let mut secret = [0; SECRET_BYTES];
         for (index, eight) in secret.chunks_exact_mut(8).enumerate() {
-            eight.copy_from_slice(&random.hash_one(index).to_le_bytes());
+            eight.copy_from_slice(&word(index).to_le_bytes());
         }
         Self(secret)
     }
@@ -72,7 +67,7 @@ impl DigestKey {
 /// How much is found out of a record before somebody asks. Where most are asked about, it is done here, where it holds
 /// nobody up; where hardly any is, it is not done at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Care {
+pub(super) enum Care {
     /// The digest alone.
     Digest,
     /// The digest, the id and the hash over the content.
@@ -81,7 +76,7 @@ pub(crate) enum Care {
 
 impl Care {
     /// What to do with the next records, after `asked` of `all` had to be scanned.
-    pub(crate) fn after(self, asked: usize, all: usize) -> Self {
+    pub(super) fn after(self, asked: usize, all: usize) -> Self {
         match self {
             Self::Digest if asked * 4 > all => Self::Scan,
             Self::Scan if asked * 16 < all => Self::Digest,
@@ -90,11 +85,25 @@ impl Care {
     }
 }
 
+/// What splits answers: made where the answer is expected, used wherever there is time.
+#[derive(Clone)]
+pub struct Splitter {
+    pub(super) key: DigestKey,
+    pub(super) care: Care,
+}
+
+impl Splitter {
+    /// Splits an answer.
+    pub fn split(&self, body: &Bytes) -> Result<Listing, Malformed> {
+        Listing::split(body, &self.key, self.care)
+    }
+}
+
 /// A listing or a piece of one, split.
 #[derive(Clone, Debug)]
-pub(crate) struct Listing {
+pub struct Listing {
     /// What the field after the machines holds: a revision, or the end of a stream.
-    pub(crate) tail: Option<Bytes>,
+    pub tail: Option<Bytes>,
     body: Bytes,
     records: Arc<[Place]>,
     /// How many records somebody had to look into so far.
@@ -119,14 +128,9 @@ struct Scanned {
 }
 
 impl Listing {
-    /// No machines at all.
-    pub(crate) fn empty() -> Self {
-        Self { tail: None, body: Bytes::new(), records: [].into(), asked: Arc::default() }
-    }
-
     /// Splits an answer. One that is malformed at the outside is refused as a whole; a record that is malformed in
     /// itself is not, and will be refused when it is read.
-    pub(crate) fn split(body: &Bytes, key: &DigestKey, care: Care) -> Result<Self, Malformed> {
+    fn split(body: &Bytes, key: &DigestKey, care: Care) -> Result<Self, Malformed> {
         let mut records = Vec::new();
         let mut tail = None;
         for field in fields(body) {
@@ -145,17 +149,22 @@ impl Listing {
     }
 
     /// How many records there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.records.len()
     }
 
+    /// Whether it names no machine.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
     /// How many records somebody had to look into, beyond their digest.
-    pub(crate) fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 
     /// Some of the records.
-    pub(crate) fn part(&self, range: Range<usize>) -> Part {
+    pub fn part(&self, range: Range<usize>) -> Part {
         let Self { body, records, asked, .. } = self.clone();
         Part { body, records, range, asked }
     }
@@ -220,7 +229,7 @@ fn map(message: &[u8]) -> Option<u64> {
 }
 
 /// Some records of a listing.
-pub(crate) struct Part {
+pub struct Part {
     body: Bytes,
     records: Arc<[Place]>,
     range: Range<usize>,
@@ -283,14 +292,9 @@ impl Report for Record<'_> {
 }
 
 /// A record, checked.
-pub(crate) fn told(message: &v1alpha1::Machine) -> Result<Told, BadRecord> {
+pub fn told(message: &v1alpha1::Machine) -> Result<Told, BadRecord> {
     match Received::try_from(message) {
-        Ok(received) => {
-            for problem in &received.stamp_problems {
-                tracing::debug!(machine = %received.machine.id, %problem, "a stamp could not be read");
-            }
-            Ok(Told { machine: received.machine, bad_stamps: received.stamp_problems.len() })
-        }
+        Ok(received) => Ok(Told { machine: received.machine, bad_stamps: received.stamp_problems.len() }),
         Err(error) => {
             Err(BadRecord { id: message.id.as_str().into(), code: error.code(), text: error.to_string() })
         }

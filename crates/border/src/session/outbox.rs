@@ -14,14 +14,14 @@ use thiserror::Error;
 /// The other end does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{waiting} frames wait; the operator does not read")]
-pub(crate) struct Full {
+pub struct Full {
     /// How many wait.
-    pub(crate) waiting: usize,
+    pub waiting: usize,
 }
 
 /// Frames in the order in which they will be sent.
 #[derive(Debug)]
-pub(crate) struct Outbox<T> {
+pub struct Outbox<T> {
     waiting: VecDeque<(Option<String>, T)>,
     /// The place of each replaceable frame, counted from the first frame ever.
     places: HashMap<String, u64, FixedState>,
@@ -33,13 +33,13 @@ pub(crate) struct Outbox<T> {
 
 impl<T> Outbox<T> {
     /// Room for so many frames that cannot be replaced. Of the others there may be many more: one per machine.
-    pub(crate) fn new(most_plain: usize) -> Self {
+    pub fn new(most_plain: usize) -> Self {
         let most_replaceable = most_plain.saturating_mul(64);
         Self { waiting: VecDeque::new(), places: HashMap::default(), taken: 0, most_plain, most_replaceable }
     }
 
     /// Puts a frame at the end, or in the place of the one it replaces.
-    pub(crate) fn push(&mut self, key: Option<String>, frame: T) -> Result<(), Full> {
+    pub fn push(&mut self, key: Option<String>, frame: T) -> Result<(), Full> {
         let full = Full { waiting: self.waiting.len() };
         let Some(key) = key else {
             if self.waiting.len() - self.places.len() >= self.most_plain {
@@ -61,7 +61,7 @@ impl<T> Outbox<T> {
     }
 
     /// The next frame to send.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         let (key, frame) = self.waiting.pop_front()?;
         self.taken += 1;
         if let Some(key) = key {
@@ -72,12 +72,17 @@ impl<T> Outbox<T> {
     }
 
     /// How many wait.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Forgets everything that waits.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.taken += self.waiting.len() as u64;
         self.waiting.clear();
         self.places.clear();

@@ -7,7 +7,7 @@ use bigfleet_shard::{CallError, CallErrorKind};
 use tonic::{Code, Status, TimeoutExpired};
 
 /// What to make of a call that failed.
-pub(crate) fn meaning(status: &Status) -> CallError {
+pub fn meaning(status: &Status) -> CallError {
     let kind = match status.code() {
         Code::FailedPrecondition => CallErrorKind::Fenced,
         Code::NotFound => CallErrorKind::NotFound,
@@ -38,7 +38,7 @@ fn bounded(mut text: String) -> String {
 }
 
 /// A status our own side made up because the connection broke carries the reason; one that was sent has none.
-pub(super) fn is_of_the_connection(status: &Status) -> bool {
+pub fn is_of_the_connection(status: &Status) -> bool {
     status.source().is_some()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn is_of_the_connection(status: &Status) -> bool {
 /// Our own side and servers like ours say `OUT_OF_RANGE`, which List has no other use for. Most others say
 /// `RESOURCE_EXHAUSTED`, which also means "too many calls", so that their words must be looked at: those of gRPC for Go,
 /// C++ and whatever is built on it, Java, and .NET.
-pub(super) fn is_too_large(status: &Status) -> bool {
+pub fn is_too_large(status: &Status) -> bool {
     const WORDS: [&str; 3] =
         ["larger than max", "exceeds maximum size", "exceeds the maximum configured message size"];
     let text = status.message();

@@ -8,44 +8,44 @@ use thiserror::Error;
 /// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("byte {at} of {len}: {what}")]
-pub(crate) struct Malformed {
+pub struct Malformed {
     /// Where.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Of how many.
-    pub(crate) len: usize,
+    pub len: usize,
     /// What is wrong there.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
 }
 
 /// One field, with where its whole encoding and its payload lie in the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub struct Field {
     /// Its number.
-    pub(crate) number: u32,
+    pub number: u32,
     /// Whether it is length-delimited: text, bytes or a message.
-    pub(crate) is_delimited: bool,
+    pub is_delimited: bool,
     /// Where it begins, tag included.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Where its payload begins.
-    pub(crate) payload: usize,
+    pub payload: usize,
     /// Where it ends.
-    pub(crate) end: usize,
+    pub end: usize,
 }
 
 impl Field {
     /// Its payload within `message`.
-    pub(crate) fn payload<'m>(&self, message: &'m [u8]) -> &'m [u8] {
+    pub fn payload<'m>(&self, message: &'m [u8]) -> &'m [u8] {
         &message[self.payload..self.end]
     }
 }
 
 /// The fields of a message, in order, until the first that is malformed.
-pub(crate) fn fields(message: &[u8]) -> Fields<'_> {
+pub fn fields(message: &[u8]) -> Fields<'_> {
     Fields { message, at: 0 }
 }
 
 /// See [`fields`].
-pub(crate) struct Fields<'m> {
+pub struct Fields<'m> {
     message: &'m [u8],
     at: usize,
 }

@@ -1,8 +1,6 @@
 //! Frames as messages of the wire.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bigfleet_model::label::{INSTANCE_TYPE, ZONE};
 use bigfleet_model::machine::Machine;
@@ -13,24 +11,28 @@ use bigfleet_proto::v1alpha1::{
     ShardMessage,
 };
 use bigfleet_shard::{Available, Confidence, Frame, Reception, WireId};
+use bytes::Bytes;
+use prost::Message;
 
 /// What every acknowledgement carries, for information only.
-#[derive(Clone)]
-pub(crate) struct Context {
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
     /// The highest term a coordinator was heard in.
-    pub(crate) term: Arc<AtomicU64>,
+    pub term: u64,
     /// Our epoch.
-    pub(crate) epoch: i64,
+    pub epoch: i64,
 }
 
-/// The message of a frame, and a second one if it takes two to say.
-pub(crate) fn messages(
-    frame: &Frame,
-    cluster: &str,
-    context: &Context,
-) -> (ShardMessage, Option<ShardMessage>) {
+/// The bytes of a frame, and a second message if it takes two to say.
+pub fn encoded(frame: &Frame, cluster: &str, context: Context) -> (Bytes, Option<Bytes>) {
+    let (message, next) = messages(frame, cluster, context);
+    let bytes = |message: ShardMessage| message.encode_to_vec().into();
+    (bytes(message), next.map(bytes))
+}
+
+fn messages(frame: &Frame, cluster: &str, context: Context) -> (ShardMessage, Option<ShardMessage>) {
     let ack = |echo: String| {
-        let coordinator_term = context.term.load(Ordering::Relaxed).cast_signed();
+        let coordinator_term = context.term.cast_signed();
         Payload::Ack(Acknowledgement { echo, coordinator_term, shard_epoch: context.epoch })
     };
     let mut next = None;
@@ -106,27 +108,30 @@ fn available(hint: &Available, frame: &Frame) -> AvailableCapacityUpdate {
 }
 
 /// A number as 16 hexadecimal characters.
-pub(crate) fn hex(WireId(id): WireId) -> String {
+pub fn hex(WireId(id): WireId) -> String {
     format!("{id:016x}")
 }
 
 /// The number of 16 lower-case hexadecimal characters; nothing else was ever given out.
-pub(crate) fn from_hex(text: &str) -> Option<WireId> {
+pub fn from_hex(text: &str) -> Option<WireId> {
     let is_ours = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_ours.then(|| u64::from_str_radix(text, 16).ok().map(WireId)).flatten()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bigfleet_model::label::Labels;
     use bigfleet_model::machine::{HostRef, MachineState};
 
     use super::*;
 
     fn said(frame: &Frame) -> Vec<Payload> {
-        let context = Context { term: Arc::new(AtomicU64::new(7)), epoch: 3 };
-        let (first, second) = messages(frame, "shop", &context);
-        [Some(first), second].into_iter().flatten().map(|message| message.payload.unwrap()).collect()
+        let context = Context { term: 7, epoch: 3 };
+        let (first, second) = encoded(frame, "shop", context);
+        let read = |bytes| ShardMessage::decode(bytes).unwrap().payload.unwrap();
+        [Some(first), second].into_iter().flatten().map(read).collect()
     }
 
     fn echoes(frame: &Frame) -> Vec<String> {

@@ -20,7 +20,7 @@ const SEEDS: [u64; 2] = [0x726f_6c6c_2d75_7031, 0x726f_6c6c_2d75_7032];
 
 /// One frame.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Inbound {
+pub(super) enum Inbound {
     /// Who it is.
     Hello(Hello),
     /// A roll-up, still bytes.
@@ -35,7 +35,7 @@ pub(crate) enum Inbound {
 
 impl Inbound {
     /// Reads a frame; the inside of a roll-up is left alone.
-    pub(crate) fn read(frame: &Bytes) -> Result<Self, DecodeError> {
+    pub(super) fn read(frame: &Bytes) -> Result<Self, DecodeError> {
         if let Some(Ok(only)) = fields(frame).next()
             && (only.number, only.is_delimited, only.end) == (ROLLUP, true, frame.len())
         {
@@ -53,7 +53,7 @@ impl Inbound {
 
 /// A digest of all that a roll-up says but when it was taken: equal bytes are equal demand. 128 bits, so that two different
 /// ones of a session never share it by accident; whoever brought that about on purpose would deceive nobody but himself.
-pub(crate) fn digest_without_time(rollup: &[u8]) -> u128 {
+pub(super) fn digest_without_time(rollup: &[u8]) -> u128 {
     let mut halves = SEEDS.map(|seed| FixedState::with_seed(seed).build_hasher());
     for field in fields(rollup) {
         let part = match &field {
