@@ -43,6 +43,7 @@ mod put;
 mod rails;
 mod read;
 mod reconcile;
+mod records;
 mod sessions;
 mod shard;
 mod table;

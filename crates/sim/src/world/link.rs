@@ -135,9 +135,7 @@ impl World {
                 self.show(&Moment::Called { request: &request, moved, epoch, shard, answer: &said });
                 let is_move = !matches!(request, Request::Get { .. });
                 let answer = match answer {
-                    Ok(_) if is_move && self.random.happens(self.active.moves_denied) => {
-                        Err(Status::not_found("no such machine"))
-                    }
+                    Ok(_) if is_move && self.is_denied() => Err(Status::not_found("no such machine")),
                     Ok(bytes) => Ok(self.distorted(outgoing.path, bytes)),
                     refused => refused,
                 };
@@ -390,6 +388,12 @@ fn machine_in(path: &str, bytes: &Bytes) -> Option<Machine> {
 }
 
 impl World {
+    /// Whether a move that was carried out is denied.
+    fn is_denied(&mut self) -> bool {
+        let p = self.active.moves_denied;
+        p > 0.0 && self.random.happens(p)
+    }
+
     /// An answer as a provider that lies gives it.
     fn distorted(&self, path: &str, bytes: Bytes) -> Bytes {
         if self.active.lied_about.is_empty() {
