@@ -4,6 +4,7 @@ mod cluster;
 mod decision;
 mod machine;
 mod need;
+mod pod;
 mod preemption;
 mod why_not;
 
@@ -27,6 +28,7 @@ pub(crate) use why_not::Args as WhyNotArgs;
 /// Remedies are not guessed: the engine decides on a changed copy of the fleet, and only what really helps is named.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  bigfleet explain pod ml/train-7
   bigfleet explain need 77aa88bb
   bigfleet explain need ml/train-7 --at 1842
   bigfleet explain machine aws-0031
@@ -40,6 +42,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Thing {
+    #[command(visible_alias = "pods")]
+    Pod(Box<pod::Args>),
     #[command(visible_alias = "needs")]
     Need(need::Args),
     #[command(visible_alias = "machines")]
@@ -83,6 +87,7 @@ impl Past {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     block_on(async {
         match &args.thing {
+            Thing::Pod(args) => pod::run(args).await,
             Thing::Need(args) => need::run(args).await,
             Thing::Machine(args) => machine::run(args).await,
             Thing::Decision(args) => decision::run(args).await,

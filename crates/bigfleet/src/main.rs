@@ -3,12 +3,14 @@
 //! Answers go to standard output, messages to standard error. Exit codes: 0 fine, 1 found something, 2 bad
 //! usage or input, 3 cannot reach.
 
+mod assess;
 mod at;
 mod clock;
 mod conform;
 mod context;
 mod crds;
 mod cycle;
+mod daemon;
 mod demand;
 mod doctor;
 mod exit;
@@ -16,6 +18,7 @@ mod explain;
 mod fault;
 mod flags;
 mod get;
+mod observe;
 mod operator;
 mod output;
 mod pause;
@@ -29,6 +32,7 @@ mod suggest;
 mod top;
 mod up;
 mod version;
+mod web;
 
 use std::process::ExitCode;
 
@@ -65,10 +69,13 @@ enum Command {
     Resume(pause::ResumeArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
+    Web(Box<web::Args>),
     Operator(Box<operator::Args>),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
+    Assess(assess::Args),
+    Observe(Box<observe::Args>),
     Conform(Box<conform::Args>),
     Demand(demand::Args),
     Fault(fault::Args),
@@ -92,10 +99,13 @@ fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
+        Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
+        Command::Assess(args) => assess::run(&args),
+        Command::Observe(args) => observe::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Demand(args) => demand::run(&args),
         Command::Fault(args) => fault::run(&args),

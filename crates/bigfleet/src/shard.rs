@@ -13,18 +13,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use bigfleet_net::SystemClock;
 use bigfleet_shard_server::StartError;
-use bigfleet_shard_server::telemetry::{LogForm, Telemetry, TelemetrySettings};
-use clap::ValueEnum;
-use tokio::signal::unix::{SignalKind, signal};
 
+use crate::daemon::{CANNOT_REACH, LogFlags, StopSignals, TlsFlags, say_and_exit};
 use crate::exit::{FOUND, Failure};
+use crate::web::{Page, Plan};
 use knobs::Knobs;
 
-/// Exit code of an address that is taken.
-const CANNOT_LISTEN: u8 = 3;
 /// Exit code of state that cannot be used.
 const BAD_STATE: u8 = 4;
 /// How long traces that wait may take to be sent at the end.
@@ -55,6 +51,12 @@ pub(crate) struct Args {
     /// Where metrics and health are read, in plaintext, or none
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8780")]
     metrics: String,
+    /// Where the page is served, or none; beyond loopback it needs TLS and --web-tokens
+    #[arg(long, value_name = "HOST:PORT", default_value = "none", help_heading = "Page")]
+    web: String,
+    /// Who may open the page, one line each: a role (admin or readonly), a secret and a name
+    #[arg(long, value_name = "FILE", help_heading = "Page", env = "BIGFLEET_WEB_TOKENS")]
+    web_tokens: Option<PathBuf>,
     /// A provider and where it is; may be repeated
     #[arg(long = "provider", value_name = "NAME=URL", value_parser = plan::provider, required = true)]
     providers: Vec<(String, String)>,
@@ -67,15 +69,8 @@ pub(crate) struct Args {
     /// Where others reach this shard, as told to the coordinator [default: --listen]
     #[arg(long, value_name = "HOST:PORT", requires = "coordinator")]
     advertise: Option<String>,
-    /// Certificate for TLS on every edge, served and dialled (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_key", "tls_ca"])]
-    tls_cert: Option<PathBuf>,
-    /// Its key (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_ca"])]
-    tls_key: Option<PathBuf>,
-    /// Whose certificates the other side must show (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "TLS", requires_all = ["tls_cert", "tls_key"])]
-    tls_ca: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsFlags,
     /// Take calls in plaintext from other machines, unguarded
     #[arg(long, help_heading = "TLS", conflicts_with = "tls_cert")]
     insecure: bool,
@@ -87,62 +82,51 @@ pub(crate) struct Args {
     accept_lost_memory: bool,
     #[command(flatten)]
     knobs: Knobs,
-    /// How messages are written to standard error
-    #[arg(long, value_enum, default_value_t = Log::Text, help_heading = "Telemetry")]
-    log: Log,
-    /// Which messages: error, warn, info, debug, or by module as `tracing` filters have it
-    #[arg(
-        long,
-        value_name = "FILTER",
-        default_value = "info",
-        env = "BIGFLEET_LOG",
-        help_heading = "Telemetry"
-    )]
-    log_filter: String,
+    #[command(flatten)]
+    log: LogFlags,
     /// Where traces go, by OTLP over gRPC; collectors mostly listen on port 4317
     #[arg(long, value_name = "URL", help_heading = "Telemetry")]
     otlp: Option<String>,
 }
 
-/// How messages are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Log {
-    /// One line of text each
-    Text,
-    /// One JSON object each
-    Json,
-}
-
 /// Runs until it is told to stop.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let settings = plan::settings(args)?;
+    let page = Plan::of_flags(&args.web, settings.tls.clone(), args.web_tokens.as_deref(), "--web")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(serve(args, settings));
+    let done = runtime.block_on(serve(args, settings, page));
     // Whatever still waits for a socket has nothing left to say.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result<ExitCode, Failure> {
-    // Before anything is started: a stop at any later moment is an orderly one.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let telemetry = Telemetry::start(&TelemetrySettings {
-        form: if args.log == Log::Json { LogForm::Json } else { LogForm::Text },
-        filter: args.log_filter.clone(),
-        otlp: args.otlp.clone(),
-        shard_id: args.shard_id.clone(),
-    });
-    let telemetry = telemetry.context("--log-filter and --otlp")?;
+async fn serve(
+    args: &Args,
+    settings: bigfleet_shard_server::Settings,
+    page: Option<Plan>,
+) -> Result<ExitCode, Failure> {
+    let mut signals = StopSignals::listen()?;
+    let telemetry = args.log.start(&args.shard_id, args.otlp.as_deref())?;
     let mut running = match bigfleet_shard_server::start(settings, Arc::new(SystemClock::start())).await {
         Ok(running) => running,
         Err(error) => return Ok(say_and_exit(&error, code_of(&error))),
     };
-    announce(&running)?;
+    let page = match page {
+        None => None,
+        Some(page) => {
+            match page.serve(vec![bigfleet_web::Shard::local(&args.shard_id, running.view())]).await {
+                Ok(page) => Some(page),
+                Err(error) => {
+                    let _ = running.stop().await;
+                    return Ok(say_and_exit(&format!("{error:#}"), CANNOT_REACH));
+                }
+            }
+        }
+    };
+    announce(&running, page.as_ref())?;
     let ended = tokio::select! {
         ended = running.ended() => Some(ended),
-        _ = terminate.recv() => None,
-        _ = interrupt.recv() => None,
+        () = signals.stop() => None,
     };
     let ended = match ended {
         Some(ended) => ended,
@@ -157,18 +141,21 @@ async fn serve(args: &Args, settings: bigfleet_shard_server::Settings) -> Result
 }
 
 /// Says where it listens on standard output: somebody may wait for the line.
-fn announce(running: &bigfleet_shard_server::Running) -> std::io::Result<()> {
+fn announce(running: &bigfleet_shard_server::Running, page: Option<&Page>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "listening on {}", running.grpc)?;
     if let Some(http) = running.http {
         writeln!(out, "metrics on http://{http}/metrics")?;
+    }
+    if let Some(page) = page {
+        writeln!(out, "page on {}", page.url)?;
     }
     out.flush()
 }
 
 fn code_of(error: &StartError) -> u8 {
     match error {
-        StartError::Listen { .. } => CANNOT_LISTEN,
+        StartError::Listen { .. } => CANNOT_REACH,
         StartError::Store(_) | StartError::Record(_) => BAD_STATE,
         StartError::Thread { .. } => FOUND,
         StartError::TwoProviders(_)
@@ -176,10 +163,4 @@ fn code_of(error: &StartError) -> u8 {
         | StartError::Dial { .. }
         | StartError::Tls(_) => 2,
     }
-}
-
-fn say_and_exit(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
-    // Nothing is left to be done if even this cannot be written.
-    let _ = writeln!(std::io::stderr(), "bigfleet: {error}");
-    ExitCode::from(code)
 }

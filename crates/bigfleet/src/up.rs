@@ -7,7 +7,7 @@
 //!   clusters (cast, life) ──► operators ══ Shard.Session ══► shard ══ six calls ══► simulated cloud
 //!        ▲                                                     ▲                         ▲
 //!        └── bigfleet demand ── admin ── bigfleet fault ───────┼─────────────────────────┘
-//!                                         top, feed ── view ───┘
+//!                                   page, top, feed ── view ───┘
 //! ```
 
 mod admin;
@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// Where the shard listens; a taken port moves on by itself, 0 takes any free ports
     #[arg(long, value_name = "PORT", default_value_t = 7780)]
     port: u16,
+    /// Where the page is; a taken port moves on by itself
+    #[arg(long, value_name = "PORT", default_value_t = 7700)]
+    web_port: u16,
     /// Write lines instead of showing the live view
     #[arg(long)]
     no_view: bool,
@@ -99,7 +102,13 @@ async fn play(args: &Args, watch: &Stopwatch) -> Result<ExitCode, Failure> {
     }
     let kept = world::open(args.data.as_deref(), args.seed)?;
     let speed = Speed(args.clock);
-    let plan = Plan { kept: kept.clone(), speed, folder: args.data.clone(), port: args.port };
+    let plan = Plan {
+        kept: kept.clone(),
+        speed,
+        folder: args.data.clone(),
+        port: args.port,
+        web_port: args.web_port,
+    };
     let mut stage = Stage::set(plan).await?;
     let server = format!("http://{}", stage.shard.grpc);
     let metrics = stage.shard.http.map(|address| address.to_string()).unwrap_or_default();
@@ -115,7 +124,7 @@ async fn play(args: &Args, watch: &Stopwatch) -> Result<ExitCode, Failure> {
 
     let broken = if with_view {
         let target = Target { server, tls: None, source: Source::Flag };
-        let notes = banner::notes();
+        let notes = banner::notes(&stage);
         let options = top::Options { notes, ..top::Options::of(target) };
         tokio::select! {
             seen = top::run(stage.channel.clone(), options) => { seen?; None }

@@ -54,6 +54,10 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-tell", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-view"] },
     Layer {
+        name: "bigfleet-web",
+        may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-net", "bigfleet-view", "bigfleet-tell"],
+    },
+    Layer {
         name: "bigfleet-shard-server",
         may_use: &[
             "bigfleet-model",
@@ -82,7 +86,7 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-crds", may_use: &[] },
-    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-crds", "bigfleet-net"] },
+    Layer { name: "bigfleet-kube-common", may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net"] },
     Layer {
         name: "bigfleet-pod-controller",
         may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net", "bigfleet-kube-common"],
@@ -113,6 +117,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-net",
             "bigfleet-view",
             "bigfleet-tell",
+            "bigfleet-web",
             "bigfleet-shard-server",
             "bigfleet-sim",
             "bigfleet-proto",

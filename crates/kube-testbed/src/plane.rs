@@ -277,7 +277,7 @@ impl ControlPlane {
         let client = self.client().await;
         let deadline = self.plan.deadline();
         loop {
-            let request = http_get("/readyz");
+            let request = get("/readyz");
             let reason = match client.request_text(request).await {
                 Ok(_) => return Ok(()),
                 Err(error) => error.to_string(),
@@ -468,7 +468,7 @@ fn base64(text: &str) -> String {
         .expect("bytes are text in JSON")
 }
 
-fn http_get(path: &str) -> http::Request<Vec<u8>> {
+fn get(path: &str) -> http::Request<Vec<u8>> {
     http::Request::get(path).body(Vec::new()).expect("a request")
 }
 

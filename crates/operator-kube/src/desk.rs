@@ -7,6 +7,7 @@
 mod demand;
 mod drains;
 mod existing;
+mod leaving;
 mod machines;
 mod objects;
 mod rollup;
@@ -16,6 +17,7 @@ mod stuck;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bigfleet_crds::Condition;
 use bigfleet_kube_common::{Announcement, Severity, announce};
 use bigfleet_net::{Clock, nanos};
 use bigfleet_operator::demand::{Demand, RowId};
@@ -75,6 +77,7 @@ pub(crate) struct Desk {
     reserves: Reserves,
     watchlist: Watchlist,
     drains: Drains,
+    leaving: leaving::Leaving,
     drain_progress: BTreeMap<String, bigfleet_operator::drain::Progress>,
     statuses: Statuses,
     objects: Objects,
@@ -87,10 +90,16 @@ struct Request {
     pod: Box<str>,
     /// When it was first part of a roll-up; 0 before.
     acknowledged_unix_nanos: i64,
+    /// The shard has answered a roll-up with it: only then is there something to say about it.
+    is_answered: bool,
     /// The digest of the status it shows.
     written: u64,
     /// Why it is refused.
     refused: Option<Box<str>>,
+    /// Conditions that others wrote.
+    others: Box<[Condition]>,
+    /// The version it was last seen at, or written by us.
+    version: Box<str>,
 }
 
 /// Which lists are complete, and what those under way held so far.
@@ -167,6 +176,7 @@ impl Desk {
             reserves: Reserves::default(),
             watchlist: Watchlist::default(),
             drains: Drains::default(),
+            leaving: leaving::Leaving::default(),
             drain_progress: BTreeMap::new(),
             statuses: Statuses::default(),
             objects: Objects::default(),
@@ -223,7 +233,8 @@ impl Desk {
             return i64::MAX;
         }
         self.say_unsaid();
-        let mut due = self.step_drains(now);
+        let mut due = self.judge_leaving(now);
+        due = due.min(self.step_drains(now));
         due = due.min(self.look_at_existing(now));
         due = due.min(self.look_at_stuck(now));
         due = due.min(self.send_rollup(now));

@@ -3,7 +3,7 @@
 use bigfleet_crds::{AvailableCapacity, CapacityRequest, UpcomingNode};
 use bigfleet_operator::drain::{Evicted, Mark, Pod};
 use k8s_openapi::api::core::v1::{Node, Pod as CorePod};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
@@ -34,24 +34,29 @@ impl Hands {
         Ok(Self { client, eviction })
     }
 
-    /// Writes our part of a request's status.
+    /// Writes a request's status over the version it was read at, and says which version it is now. A merge patch: before
+    /// 1.22 or so servers take the list of conditions for one value, whoever applies it, and others have conditions in it.
     pub(crate) async fn write_status(
         &self,
         request: &str,
+        version: &str,
         mut status: Value,
         acknowledged_at: Option<&Value>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<String, Trouble> {
         let (namespace, name) = request.split_once('/').unwrap_or(("", request));
         status["phase"] = json!(if acknowledged_at.is_some() { "Acknowledged" } else { "Pending" });
         if let Some(at) = acknowledged_at {
             status["acknowledgedAt"] = at.clone();
         }
-        let body = json!({
-            "apiVersion": "bigfleet.lucy.sh/v1alpha1", "kind": "CapacityRequest",
-            "metadata": {"name": name, "namespace": namespace}, "status": status,
-        });
-        let api: Api<CapacityRequest> = Api::namespaced(self.client.clone(), namespace);
-        done(api.patch_status(name, &PatchParams::apply(STATUS_MANAGER).force(), &Patch::Apply(&body)).await)
+        let body = json!({"metadata": {"resourceVersion": version}, "status": status});
+        // What comes back may be a request that cannot be read; only its version matters.
+        let api: Api<PartialObjectMeta<CapacityRequest>> = Api::namespaced(self.client.clone(), namespace);
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        match api.patch_status(name, &params, &Patch::Merge(&body)).await {
+            Ok(written) => Ok(written.metadata.resource_version.unwrap_or_default()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Err(Trouble::Conflict),
+            Err(error) => done::<()>(Err(error)).map(|()| String::new()),
+        }
     }
 
     /// Applies an `UpcomingNode` and its status.

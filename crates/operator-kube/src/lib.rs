@@ -44,6 +44,7 @@ use desk::Desk;
 use hands::Hands;
 use metrics::Metrics;
 use news::News;
+pub use seen::asked;
 use seen::{NodeSeen, PodSeen, RequestSeen, UpcomingSeen};
 
 /// News that may wait for the desk.

@@ -31,7 +31,7 @@ struct Inner {
     sessions_ended: Counter,
     is_connected: Gauge,
     has_verdicts: Gauge,
-    watches_broken: Family<Label, Counter>,
+    watches_broken: Family<[(&'static str, &'static str); 2], Counter>,
     evictions: Family<Label, Counter>,
     drains: Gauge,
     writes: Family<[(&'static str, &'static str); 2], Counter>,
@@ -146,8 +146,8 @@ impl Metrics {
         self.0.has_verdicts.set(has.into());
     }
 
-    pub(crate) fn watch_broke(&self, what: &'static str) {
-        self.0.watches_broken.get_or_create(&[("what", what)]).inc();
+    pub(crate) fn watch_broke(&self, what: &'static str, cause: &'static str) {
+        self.0.watches_broken.get_or_create(&[("what", what), ("cause", cause)]).inc();
     }
 
     pub(crate) fn eviction(&self, outcome: &'static str) {

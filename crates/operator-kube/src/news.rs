@@ -35,7 +35,8 @@ pub(crate) enum News {
     Written {
         request: String,
         digest: u64,
-        done: Result<(), Trouble>,
+        /// The version it has by now.
+        done: Result<String, Trouble>,
     },
     /// An object of ours was written or removed, or could not be.
     Applied {
@@ -51,6 +52,8 @@ pub(crate) enum News {
 pub(crate) enum Trouble {
     /// The object is gone.
     Gone,
+    /// Somebody wrote it since it was read; it is tried again from what they wrote.
+    Conflict,
     /// Anything else; it is tried again.
     Failed(String),
 }

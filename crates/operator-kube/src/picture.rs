@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_operator::drain::{Carried, Node, Pod, World};
 use bigfleet_operator::reserve::Joined;
+use bigfleet_proto::convert::resources;
 use bigfleet_proto::v1alpha1::NodeStateUpdate;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -24,6 +25,8 @@ pub(crate) struct Picture {
     /// `UpcomingNode`s as they lie in the cluster, by machine; known before the shard has spoken.
     pub(crate) upcoming: BTreeMap<String, UpcomingSeen>,
     machine_of_provider_id: BTreeMap<String, String>,
+    /// Machines whose pods stay for a moment although they were asked back, and until when.
+    pub(crate) held: BTreeMap<String, i64>,
 }
 
 impl Picture {
@@ -126,6 +129,7 @@ impl Picture {
 
     /// A machine is nothing to this cluster any more.
     pub(crate) fn forget_machine(&mut self, machine: &str) {
+        self.held.remove(machine);
         if let Some(gone) = self.machines.remove(machine) {
             self.machine_of_provider_id.remove(&gone.provider_id);
         }
@@ -176,12 +180,26 @@ impl Picture {
                 carried = carried.add(&pod.request);
             }
         }
+        // What the shard counts is what it told; a node may offer a little more or less.
+        let told = self.machines.get(machine).and_then(|told| told.resources.as_ref());
+        let counts = told.and_then(|told| resources::from_map(&told.resources).ok());
         let count = |pods: u64| ResourceVec::parse([("pods", pods.to_string())]).unwrap_or_default();
         Some(Joined {
-            allocatable: node.allocatable.clone(),
+            allocatable: counts.unwrap_or_else(|| node.allocatable.clone()),
             free: node.allocatable.saturating_sub(&taken).saturating_sub(&count(pods)),
             bare: node.allocatable.saturating_sub(&carried),
         })
+    }
+
+    /// Whose pods are on a machine's node.
+    pub(crate) fn owners_on(&self, machine: &str) -> BTreeSet<u64> {
+        let uids = self.node_name(machine).into_iter().flat_map(|node| self.uids_on(node));
+        uids.filter_map(|uid| self.pods.get(uid)).map(|pod| pod.owner).collect()
+    }
+
+    /// Pods without a node, by uid.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.pods.iter().filter(|(_, pod)| pod.node.is_empty()).map(|(uid, _)| &**uid)
     }
 
     /// Nodes that no machine of the fleet is behind.
@@ -218,6 +236,10 @@ impl World for Picture {
         })
         .collect()
     }
+
+    fn is_held(&self, machine: &str) -> bool {
+        self.held.contains_key(machine)
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +256,7 @@ mod tests {
             is_cordoned: false,
             mark: None,
             allocatable: ResourceVec::parse([("cpu", "8"), ("pods", "110")]).unwrap(),
+            is_adopted: false,
         }
     }
 
@@ -247,6 +270,7 @@ mod tests {
             is_terminating: false,
             grace_secs: 30,
             is_stuck: on.is_empty(),
+            owner: 0,
         }
     }
 

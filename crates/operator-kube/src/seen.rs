@@ -2,7 +2,9 @@
 //!
 //! A pod is some kilobytes; what matters of it here is a hundred bytes. Watches hand out nothing but these.
 
-use bigfleet_crds::{CapacityRequest, OWNED_BY_POD, RequestPhase, UpcomingNode, condition_type};
+use bigfleet_crds::{
+    CapacityRequest, CapacityRequestSpec, Condition, OWNED_BY_POD, RequestPhase, UpcomingNode, condition_type,
+};
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_operator::ask::{Asked, CoLocation, Expression};
 use bigfleet_operator::drain::{Carried, Mark};
@@ -10,11 +12,15 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
 use kube::core::DeserializeGuard;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::amounts::{lenient, pod_request};
+use crate::status::{OURS, shown};
 
 /// The annotation on a node that is being drained: instruction, machine and deadline.
 pub(crate) const DRAIN: &str = "bigfleet.lucy.sh/drain";
+/// The annotation on a node that is not the fleet's, and whose pods the fleet shall have machines for.
+pub(crate) const ADOPT: &str = "bigfleet.lucy.sh/adopt";
 /// The annotation on an `UpcomingNode` that says which machine it is.
 pub(crate) const MACHINE: &str = "bigfleet.lucy.sh/machine-id";
 
@@ -44,6 +50,35 @@ pub(crate) struct RequestSeen {
     pub(crate) acknowledged_unix_nanos: i64,
     /// Our conditions as they stand: type, whether true, since when.
     pub(crate) conditions: Vec<(&'static str, String, i64)>,
+    /// The conditions of others, which stay when we write ours.
+    pub(crate) others: Box<[Condition]>,
+    /// The version of the object.
+    pub(crate) version: Box<str>,
+    /// The digest of what it shows, if that can be read.
+    pub(crate) shown: Option<u64>,
+}
+
+/// What more machines could do for the pod of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Help {
+    /// One with a hole for it.
+    Hole,
+    /// One that has none of its like yet: what keeps it away is not the amounts.
+    Another,
+    /// Nothing: the request does not say what the pod needs.
+    None,
+}
+
+impl Help {
+    /// As the pod controller says it.
+    pub(crate) fn read(others: &[Condition]) -> Self {
+        let carried = others.iter().find(|one| one.type_ == condition_type::CARRIED);
+        match carried.map(|carried| carried.reason.as_str()) {
+            Some("Crowded") => Self::Another,
+            Some("Refused" | "Widened") => Self::None,
+            _ => Self::Hole,
+        }
+    }
 }
 
 impl RequestSeen {
@@ -58,57 +93,22 @@ impl RequestSeen {
                     pod_uid: pod.into(),
                     acknowledged_unix_nanos: 0,
                     conditions: Vec::new(),
+                    others: Box::default(),
+                    version: invalid.metadata.resource_version.as_deref().unwrap_or_default().into(),
+                    shown: None,
                 };
             }
         };
-        let spec = &request.spec;
-        let expression = |key: &str, operator: &str, values: &[String]| Expression {
-            key: key.into(),
-            operator: operator.into(),
-            values: values.to_vec(),
-        };
-        let text = |quantity: &bigfleet_crds::Quantity| quantity.as_str().to_owned();
-        let asked = Asked {
-            namespace: request.namespace().unwrap_or_default(),
-            requirements: spec
-                .requirements
-                .iter()
-                .map(|r| expression(&r.key, &r.operator, &r.values))
-                .collect(),
-            resources: spec.resources.iter().map(|(name, amount)| (name.clone(), text(amount))).collect(),
-            priority: spec.priority,
-            interruption_penalty: spec.interruption_penalty.as_ref().map(text),
-            reclamation_penalty: spec.reclamation_penalty.as_ref().map(text),
-            spread: spec
-                .topology_spread
-                .iter()
-                .map(|s| (s.topology_key.clone(), s.max_skew, s.when_unsatisfiable.clone()))
-                .collect(),
-            co_location: spec.co_location.as_ref().map(|gang| {
-                let LabelSelector { match_labels, match_expressions } =
-                    gang.label_selector.clone().unwrap_or_default();
-                let expressions = match_expressions.unwrap_or_default();
-                CoLocation {
-                    topology_key: gang.topology_key.clone(),
-                    match_labels: match_labels.unwrap_or_default().into_iter().collect(),
-                    match_expressions: expressions
-                        .iter()
-                        .map(|e| expression(&e.key, &e.operator, e.values.as_deref().unwrap_or_default()))
-                        .collect(),
-                }
-            }),
-        };
         let status = request.status.as_ref();
-        let ours = [condition_type::ACCEPTED, condition_type::COVERED, condition_type::JOINED];
         let conditions = status.map_or(&[][..], |status| &status.conditions);
         Self {
-            asked: Ok(asked),
+            asked: Ok(asked(&request.namespace().unwrap_or_default(), &request.spec)),
             pod_uid: request.labels().get(OWNED_BY_POD).map_or("", |uid| uid).into(),
             acknowledged_unix_nanos: status
                 .filter(|status| status.phase == RequestPhase::Acknowledged)
                 .and_then(|status| status.acknowledged_at.as_ref())
                 .map_or(0, bigfleet_kube_common::unix_nanos),
-            conditions: ours
+            conditions: OURS
                 .into_iter()
                 .filter_map(|type_| {
                     let found = conditions.iter().find(|condition| condition.type_ == type_)?;
@@ -116,7 +116,46 @@ impl RequestSeen {
                     Some((type_, format!("{:?}", found.status), since))
                 })
                 .collect(),
+            others: conditions.iter().filter(|one| !OURS.contains(&one.type_.as_str())).cloned().collect(),
+            version: request.resource_version().unwrap_or_default().into(),
+            shown: Some(status.map_or(0, shown)),
         }
+    }
+}
+
+/// What a request asks for, in the operator's words.
+pub fn asked(namespace: &str, spec: &CapacityRequestSpec) -> Asked {
+    let expression = |key: &str, operator: &str, values: &[String]| Expression {
+        key: key.into(),
+        operator: operator.into(),
+        values: values.to_vec(),
+    };
+    let text = |quantity: &bigfleet_crds::Quantity| quantity.as_str().to_owned();
+    Asked {
+        namespace: namespace.into(),
+        requirements: spec.requirements.iter().map(|r| expression(&r.key, &r.operator, &r.values)).collect(),
+        resources: spec.resources.iter().map(|(name, amount)| (name.clone(), text(amount))).collect(),
+        priority: spec.priority,
+        interruption_penalty: spec.interruption_penalty.as_ref().map(text),
+        reclamation_penalty: spec.reclamation_penalty.as_ref().map(text),
+        spread: spec
+            .topology_spread
+            .iter()
+            .map(|s| (s.topology_key.clone(), s.max_skew, s.when_unsatisfiable.clone()))
+            .collect(),
+        co_location: spec.co_location.as_ref().map(|gang| {
+            let LabelSelector { match_labels, match_expressions } =
+                gang.label_selector.clone().unwrap_or_default();
+            let expressions = match_expressions.unwrap_or_default();
+            CoLocation {
+                topology_key: gang.topology_key.clone(),
+                match_labels: match_labels.unwrap_or_default().into_iter().collect(),
+                match_expressions: expressions
+                    .iter()
+                    .map(|e| expression(&e.key, &e.operator, e.values.as_deref().unwrap_or_default()))
+                    .collect(),
+            }
+        }),
     }
 }
 
@@ -129,6 +168,8 @@ pub(crate) struct NodeSeen {
     pub(crate) is_cordoned: bool,
     pub(crate) mark: Option<Mark>,
     pub(crate) allocatable: ResourceVec,
+    /// Somebody wants the fleet to stand in for this node: its pods are asked for.
+    pub(crate) is_adopted: bool,
 }
 
 impl NodeSeen {
@@ -144,6 +185,7 @@ impl NodeSeen {
             is_cordoned: spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
             mark: node.annotations().get(DRAIN).and_then(|text| read_mark(text)),
             allocatable: amounts.map(lenient).unwrap_or_default(),
+            is_adopted: node.annotations().get(ADOPT).is_some_and(|word| word == "true"),
         }
     }
 }
@@ -177,6 +219,8 @@ pub(crate) struct PodSeen {
     pub(crate) grace_secs: i64,
     /// The scheduler found no place for it.
     pub(crate) is_stuck: bool,
+    /// Whose it is, as a number: pods of one owner are alike.
+    pub(crate) owner: u64,
 }
 
 impl PodSeen {
@@ -213,6 +257,12 @@ impl PodSeen {
             carried,
             is_terminating: pod.metadata.deletion_timestamp.is_some(),
             grace_secs: spec.termination_grace_period_seconds.unwrap_or(30),
+            owner: owners
+                .iter()
+                .find(|owner| owner.controller == Some(true))
+                .map(|owner| owner.uid.as_str())
+                .or(pod.metadata.uid.as_deref())
+                .map_or(0, |uid| xxh3_64(uid.as_bytes())),
         })
     }
 }

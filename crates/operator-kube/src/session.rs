@@ -8,7 +8,7 @@ use bigfleet_net::Clock;
 use bigfleet_proto::v1alpha1::operator_message::Payload as Saying;
 use bigfleet_proto::v1alpha1::shard_message::Payload as Heard;
 use bigfleet_proto::v1alpha1::{Hello, OperatorMessage, ShardMessage};
-use bigfleet_proto::{PROTOCOL_VERSION, transport};
+use bigfleet_proto::{PROTOCOL_VERSION_ACKS_DONE, transport};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
@@ -60,7 +60,7 @@ async fn one(
     news: &mpsc::Sender<News>,
 ) -> Result<(), Status> {
     let (out, frames) = mpsc::channel::<Saying>(QUEUE);
-    let hello = Hello { cluster_id: cluster.into(), protocol_version: PROTOCOL_VERSION.into() };
+    let hello = Hello { cluster_id: cluster.into(), protocol_version: PROTOCOL_VERSION_ACKS_DONE.into() };
     // There is room: nothing was sent before.
     let _ = out.try_send(Saying::Hello(hello));
     let frames = ReceiverStream::new(frames).map(|payload| OperatorMessage { payload: Some(payload) });

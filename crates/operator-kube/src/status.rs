@@ -3,16 +3,20 @@
 //! Requests of one row share their fate, so a status is made once per row and written to those that do not show it yet.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, Hash};
+use std::hash::BuildHasher as _;
 
-use bigfleet_crds::{Condition, ConditionStatus, condition_type};
+use bigfleet_crds::{CapacityRequestStatus, Condition, ConditionStatus, condition_type};
 use bigfleet_kube_common::time;
 use bigfleet_view::v1;
 use foldhash::quality::FixedState;
 use serde_json::{Value, json};
 
+/// The conditions that we write.
+pub(crate) const OURS: [&str; 3] =
+    [condition_type::ACCEPTED, condition_type::COVERED, condition_type::JOINED];
+
 /// One condition, without times.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) holds: Holds,
     pub(crate) reason: &'static str,
@@ -21,7 +25,7 @@ pub(crate) struct Said {
 }
 
 /// Whether it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     Yes,
     No,
@@ -45,7 +49,7 @@ impl Said {
 }
 
 /// All that the requests of a row say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowStatus {
     pub(crate) accepted: Option<Said>,
     pub(crate) covered: Option<Said>,
@@ -83,18 +87,18 @@ impl Since {
 impl RowStatus {
     /// A number that changes when what it says does.
     pub(crate) fn digest(&self) -> u64 {
-        FixedState::with_seed(0x0073_7461_7475_7331).hash_one(self)
+        let said = [&self.accepted, &self.covered, &self.joined].map(|said| {
+            let said = said.as_ref()?;
+            Some((said.holds.status(), said.reason, &*said.message, said.need_id.as_deref()))
+        });
+        let reserved = self.reserved.iter().map(|(name, amount)| (&**name, &**amount));
+        digest(said, reserved)
     }
 
-    /// The status to apply. Only fields of ours: conditions of others stay.
-    pub(crate) fn write(&self, since: &mut Since, now: i64) -> Value {
-        let all = [
-            (condition_type::ACCEPTED, &self.accepted),
-            (condition_type::COVERED, &self.covered),
-            (condition_type::JOINED, &self.joined),
-        ];
+    /// The status to write: our conditions, and those of others as they are.
+    pub(crate) fn write(&self, since: &mut Since, others: &[Condition], now: i64) -> Value {
+        let all = OURS.into_iter().zip([&self.accepted, &self.covered, &self.joined]);
         let conditions: Vec<Condition> = all
-            .into_iter()
             .filter_map(|(type_, said)| {
                 let said = said.as_ref()?;
                 let status = said.holds.status();
@@ -109,13 +113,30 @@ impl RowStatus {
                     need_id: said.need_id.clone(),
                 })
             })
+            .chain(others.iter().cloned())
             .collect();
-        let mut status = json!({ "conditions": conditions });
-        if !self.reserved.is_empty() {
-            status["reserved"] = json!(self.reserved);
-        }
-        status
+        // Without a reserve the field goes.
+        let reserved = (!self.reserved.is_empty()).then_some(&self.reserved);
+        json!({ "conditions": conditions, "reserved": reserved })
     }
+}
+
+/// The digest of what an object shows, comparable with [`RowStatus::digest`].
+pub(crate) fn shown(status: &CapacityRequestStatus) -> u64 {
+    let said = OURS.map(|type_| {
+        let one = status.conditions.iter().find(|condition| condition.type_ == type_)?;
+        Some((one.status, &*one.reason, &*one.message, one.need_id.as_deref()))
+    });
+    digest(said, status.reserved.iter().map(|(name, amount)| (&**name, amount.as_str())))
+}
+
+type Words<'a> = Option<(ConditionStatus, &'a str, &'a str, Option<&'a str>)>;
+
+fn digest<'a>(said: [Words<'a>; 3], reserved: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
+    let said =
+        said.map(|words| words.map(|(status, reason, message, id)| (status as u8, reason, message, id)));
+    let reserved: Vec<(&str, &str)> = reserved.collect();
+    FixedState::with_seed(0x0073_7461_7475_7331).hash_one((said, reserved))
 }
 
 /// What the shard's verdict means to a request.
@@ -183,11 +204,7 @@ pub(crate) fn joined(verdict: &v1::Verdict, ready: usize) -> Said {
     let (holds, reason, message) = if all == 0 {
         (Holds::No, "NoMachines", "no machine counts for its need".to_owned())
     } else if ready == all {
-        (
-            Holds::Yes,
-            "Joined",
-            format!("all {all} {} joined and ready", plural(all, "machine has", "machines have")),
-        )
+        (Holds::Yes, "Joined", format!("all of its need's machines ({all}) have joined and are ready"))
     } else {
         (
             Holds::No,
@@ -237,15 +254,36 @@ mod tests {
     }
 
     #[test]
+    fn what_an_object_shows_is_known_again_after_a_restart() {
+        let status = RowStatus {
+            covered: Some(Said {
+                need_id: Some("7".into()),
+                ..Said::new(Holds::No, "Short", "its need misses 2 cpu")
+            }),
+            reserved: BTreeMap::from([("cpu".into(), "1500m".into())]),
+            ..RowStatus::default()
+        };
+        let other = serde_json::json!([{"type": "Carried", "status": "False", "reason": "Crowded", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let others: Vec<Condition> = serde_json::from_value(other).unwrap();
+        let mut written = status.write(&mut Since::default(), &others, 5_000_000_000);
+        written["phase"] = "Acknowledged".into();
+        let read: CapacityRequestStatus = serde_json::from_value(written).unwrap();
+        assert_eq!(shown(&read), status.digest());
+        assert_eq!(read.conditions.len(), 2, "the other's stays");
+        assert_ne!(shown(&read), RowStatus { reserved: BTreeMap::new(), ..status }.digest());
+    }
+
+    #[test]
     fn times_move_with_the_status_alone_and_survive_a_restart() {
         let mut since = Since::default();
         since.learn(condition_type::COVERED, "True", 7_000_000_000);
         since.learn(condition_type::COVERED, "True", 5_000_000_000);
         let status = |holds| RowStatus { covered: Some(Said::new(holds, "R", "m")), ..RowStatus::default() };
         let at = |value: &Value| value["conditions"][0]["lastTransitionTime"].as_str().unwrap().to_owned();
-        assert_eq!(at(&status(Holds::Yes).write(&mut since, 9_000_000_000)), "1970-01-01T00:00:05Z");
-        assert_eq!(at(&status(Holds::No).write(&mut since, 9_000_000_000)), "1970-01-01T00:00:09Z");
-        assert_eq!(at(&status(Holds::No).write(&mut since, 10_000_000_000)), "1970-01-01T00:00:09Z");
+        assert_eq!(at(&status(Holds::Yes).write(&mut since, &[], 9_000_000_000)), "1970-01-01T00:00:05Z");
+        assert_eq!(at(&status(Holds::No).write(&mut since, &[], 9_000_000_000)), "1970-01-01T00:00:09Z");
+        assert_eq!(at(&status(Holds::No).write(&mut since, &[], 10_000_000_000)), "1970-01-01T00:00:09Z");
         assert_ne!(status(Holds::Yes).digest(), status(Holds::No).digest());
     }
 }

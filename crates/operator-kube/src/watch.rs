@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 
+use bigfleet_kube_common::watch_cause;
 use futures::StreamExt as _;
 use kube::Resource;
 use kube::api::Api;
@@ -50,8 +51,9 @@ pub(crate) async fn watch<K, T>(
             }),
             Ok(Event::Delete(object)) => read(&object).map(|(key, _)| Listed::Gone(key)),
             Err(error) => {
-                tracing::warn!(what, %error, "a watch broke; it begins again");
-                metrics.watch_broke(what);
+                let cause = watch_cause(&error);
+                tracing::warn!(what, cause, %error, "a watch broke; it begins again");
+                metrics.watch_broke(what, cause);
                 None
             }
         };

@@ -6,6 +6,7 @@
 //! ```text
 //!   no node ──────────────────────────────► nothing to do
 //!   node ──► cordon and mark ──► acknowledge ──► evict what may be evicted ──► empty: done
+//!                                                  │ its pods have no other place: a moment for the shard to leave it
 //!                                                  │ a budget refuses: again later, visibly
 //!                                                  └ the grace is over: stop; the machine goes as it is
 //! ```
@@ -102,6 +103,8 @@ pub enum State {
     NotFound,
     /// It has one, and it must still be cordoned.
     Cordoning,
+    /// Its pods have no other place: the shard is asked to leave it, and has a moment to say so.
+    Held,
     /// Pods are leaving.
     Evicting,
     /// Nothing is left on it.
@@ -235,6 +238,13 @@ impl Drains {
         }
     }
 
+    /// The machines that are being let go.
+    pub fn machines(&self) -> impl Iterator<Item = &str> {
+        self.instructions
+            .values()
+            .flat_map(|instruction| instruction.machines.keys().map(|machine| &**machine))
+    }
+
     /// Whether anything is being let go.
     pub fn is_empty(&self) -> bool {
         self.instructions.is_empty()
@@ -274,6 +284,10 @@ impl Drains {
                     continue;
                 }
                 cordoned += 1;
+                if now < until && world.is_held(machine) {
+                    orders.extend(drain.tell(machine, Some(node.name), State::Held, &[]));
+                    continue;
+                }
                 drain.evict(machine, &node.name, until, now, world, &mut orders);
             }
             let is_over = instruction.machines.values().all(|drain| drain.is_over);

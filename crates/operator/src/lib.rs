@@ -4,7 +4,7 @@
 //!   requests ──► ask ──► demand ──► roll-up          pods without a hole ──► reserve ──┐
 //!                          ▲                                                           │
 //!                          └───────────────────────── asks for more ◄──────────────────┘
-//!   a machine is let go ──► drain ──► cordon, evict, acknowledge
+//!   a machine is let go ──► fit: have its pods a place? ──► drain ──► cordon, evict, acknowledge
 //!   a machine is to join ──► template ──► bootstrap data
 //! ```
 //!
@@ -14,5 +14,6 @@
 pub mod ask;
 pub mod demand;
 pub mod drain;
+pub mod fit;
 pub mod reserve;
 pub mod template;

@@ -30,12 +30,32 @@ pub const MOST_ROUNDS: u32 = 8;
 /// One joined machine of a need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// What its node offers to pods.
+    /// What it counts for.
     pub allocatable: ResourceVec,
     /// What no pod has taken yet.
     pub free: ResourceVec,
     /// What it would offer if only what every node carries (daemons, static pods) stayed.
     pub bare: ResourceVec,
+}
+
+/// Pods of one shape that the scheduler has no place for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// What each asks for.
+    pub shape: ResourceVec,
+    /// How many they are.
+    pub pods: u64,
+    /// What would help them.
+    pub wants: Wants,
+}
+
+/// What would help a stuck pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// A hole of its size.
+    Hole,
+    /// A machine without its like: a rule about its neighbours keeps it from those there are, whatever room they have.
+    Machine,
 }
 
 /// Why stuck pods change nothing.
@@ -95,21 +115,22 @@ impl Reserves {
         }
     }
 
-    /// Pods of a covered need whose machines have all joined are stuck: one shape each, with how many pods.
+    /// Pods of a covered need whose machines have all joined are stuck.
     pub fn revise(
         &mut self,
         row: RowId,
         demand: &mut Demand,
         machines: &[Joined],
-        stuck: &[(ResourceVec, u64)],
+        stuck: &[Stuck],
     ) -> Revision {
         let mut revision = Revision::default();
         let Some(asked) = demand.asked(row) else { return revision };
         let sum = machines.iter().fold(ResourceVec::ZERO, |sum, machine| sum.add(&machine.allocatable));
         let mut wanted: BTreeMap<ResourceName, u64> = BTreeMap::new();
         let mut causes = Vec::new();
-        for (shape, pods) in stuck {
-            let refusal = if machines.iter().any(|machine| machine.free.covers(shape)) {
+        for Stuck { shape, pods, wants } in stuck {
+            let has_room = || machines.iter().any(|machine| machine.free.covers(shape));
+            let refusal = if *wants == Wants::Hole && has_room() {
                 Some(Refusal::HasRoom)
             } else if !machines.iter().any(|machine| machine.bare.covers(shape)) {
                 Some(Refusal::NothingHoldsIt)
@@ -120,7 +141,11 @@ impl Reserves {
                 revision.refused.push((shape.clone(), refusal));
                 continue;
             }
-            for (name, amount) in without_hole(shape, machines, &sum, &asked) {
+            let missing = match wants {
+                Wants::Hole => without_hole(shape, machines, &sum, &asked),
+                Wants::Machine => whole_machine(shape, machines, &sum, &asked),
+            };
+            for (name, amount) in missing {
                 let sum = wanted.entry(name).or_insert(0);
                 *sum = sum.saturating_add(amount.saturating_mul(*pods));
             }
@@ -146,20 +171,52 @@ impl Reserves {
             return revision;
         }
         reserve.rounds += 1;
-        reserve.extra = before.max(&target);
-        let earlier = std::mem::take(&mut reserve.causes).into_iter().map(|(shape, _)| shape);
-        for shape in earlier.chain(causes) {
-            let count = demand.count_of(row, &shape);
-            if count > 0 && !reserve.causes.iter().any(|(known, _)| *known == shape) {
-                reserve.causes.push((shape, count));
-            }
-        }
+        reserve.raise(before.max(&target), causes, row, demand);
         revision.raised = true;
         revision
+    }
+
+    /// Pods of a machine that is asked back have no other place. The need asks for all that its machines sum to, that one
+    /// included, so that it counts again. False if it asks for that much already.
+    pub fn keep(
+        &mut self,
+        row: RowId,
+        demand: &mut Demand,
+        sum: &ResourceVec,
+        shapes: &[ResourceVec],
+    ) -> bool {
+        let Some(asked) = demand.asked(row) else { return false };
+        let scarce = shapes.iter().filter_map(|shape| scarcest(shape, sum, &asked));
+        let wanted: BTreeMap<ResourceName, u64> = scarce
+            .map(|(name, _)| {
+                let waste = sum.get(&name).saturating_sub(asked.get(&name));
+                (name, waste)
+            })
+            .collect();
+        let target = ResourceVec::new(wanted).expect("each name once, none larger than a sum");
+        let before = self.extra(row, demand).unwrap_or_default();
+        if before.covers(&target) {
+            return false;
+        }
+        let reserve = self.by_row.entry(row).or_default();
+        reserve.raise(before.max(&target), shapes.to_vec(), row, demand);
+        true
     }
 }
 
 impl Reserve {
+    /// Asks for this much from now on, because of these shapes and those before.
+    fn raise(&mut self, extra: ResourceVec, causes: Vec<ResourceVec>, row: RowId, demand: &Demand) {
+        self.extra = extra;
+        let earlier = std::mem::take(&mut self.causes).into_iter().map(|(shape, _)| shape);
+        for shape in earlier.chain(causes) {
+            let count = demand.count_of(row, &shape);
+            if count > 0 && !self.causes.iter().any(|(known, _)| *known == shape) {
+                self.causes.push((shape, count));
+            }
+        }
+    }
+
     /// The extra in proportion to what is left of its causes, rounded up.
     fn now(&self, row: RowId, demand: &Demand) -> ResourceVec {
         let sum = |count: &dyn Fn(&(ResourceVec, u64)) -> u64| {
@@ -194,13 +251,32 @@ fn without_hole(
     if !none.is_empty() {
         return none;
     }
+    scarcest(shape, sum, asked).into_iter().collect()
+}
+
+/// As much of the scarcest dimension as the smallest machine has: one machine comes for each pod, and never two.
+fn whole_machine(
+    shape: &ResourceVec,
+    machines: &[Joined],
+    sum: &ResourceVec,
+    asked: &ResourceVec,
+) -> Vec<(ResourceName, u64)> {
+    let scarcest = scarcest(shape, sum, asked).map(|(name, amount)| {
+        let smallest = machines.iter().map(|machine| machine.allocatable.get(&name)).min();
+        (name, amount.max(smallest.unwrap_or(0)))
+    });
+    scarcest.into_iter().collect()
+}
+
+/// The dimension of a shape of which the machines have least to spare.
+fn scarcest(shape: &ResourceVec, sum: &ResourceVec, asked: &ResourceVec) -> Option<(ResourceName, u64)> {
     // Compared without dividing: slack a of b against slack c of d is a*d against c*b.
     let scarcest = shape.iter().min_by(|(a, _), (b, _)| {
         let slack = |name: &ResourceName| u128::from(sum.get(name).saturating_sub(asked.get(name)));
         let whole = |name: &ResourceName| u128::from(sum.get(name));
         (slack(a) * whole(b)).cmp(&(slack(b) * whole(a)))
     });
-    scarcest.map(|(name, amount)| (name.clone(), amount)).into_iter().collect()
+    scarcest.map(|(name, amount)| (name.clone(), amount))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, OWNED_BY_POD};
-use bigfleet_kube_common::Backoff;
+use bigfleet_kube_common::{Backoff, watch_cause};
 use bigfleet_net::{Clock, nanos};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
@@ -164,13 +164,7 @@ impl Controller {
 
     /// The watch goes on by itself, after a wait.
     fn broke_off(&self, resource: &'static str, error: &watcher::Error) {
-        let cause = match error {
-            // What we knew is too old to go on from: the list is read anew.
-            watcher::Error::WatchError(status) if status.code == 410 => "expired",
-            watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410 => "expired",
-            watcher::Error::InitialListFailed(_) => "list",
-            _ => "watch",
-        };
+        let cause = watch_cause(error);
         self.metrics.watch_error(resource, cause);
         tracing::warn!(%error, resource, cause, "a watch broke off");
     }

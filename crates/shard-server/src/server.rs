@@ -46,6 +46,7 @@ pub struct Running {
     /// The number of this life.
     pub epoch: i64,
     core: Core,
+    view: View<Core>,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<Result<(), RunError>>,
 }
@@ -54,6 +55,11 @@ impl Running {
     /// The way to the shard.
     pub fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// What people see of the shard, for whoever shows it from within this process.
+    pub fn view(&self) -> View<Core> {
+        self.view.clone()
     }
 
     /// Ends when the server has ended by itself, which it does only when something died.
@@ -225,7 +231,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         .add_service(SessionService(sessions.clone()))
         .add_service(transport::shard_read_server(view.clone()))
         .add_service(bigfleet_view::cluster_view_server(view.clone()))
-        .add_service(bigfleet_view::view_server(view))
+        .add_service(bigfleet_view::view_server(view.clone()))
         .add_service(health_service)
         .add_service(reflection(files, Builder::build_v1))
         .add_service(reflection(files, Builder::build_v1alpha));
@@ -279,7 +285,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         grace: settings.stop_grace,
     };
     let ended = tokio::spawn(supervise(parts, stops));
-    Ok(Running { grpc: grpc_addr, http: http_addr, epoch, core, stop: Some(stop), ended })
+    Ok(Running { grpc: grpc_addr, http: http_addr, epoch, core, view, stop: Some(stop), ended })
 }
 
 /// Says of each service whether it is there.

@@ -15,6 +15,7 @@ use crate::memory::Fact;
 use crate::planted::Bug;
 use crate::rails;
 use crate::shard::Shard;
+use crate::take_back;
 use crate::tally::Tally;
 use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
 
@@ -218,10 +219,16 @@ impl Shard {
     /// Begins what the rails let through: preemptions first, reclaims last.
     fn execute(&mut self, decision: &Decision, mut fates: Vec<Fate>, now: i64, step: &mut Step) -> Vec<Fate> {
         let mut reclaimed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        let acquires = decision.actions.iter().any(take_back::acquires);
+        let mut leaving = if acquires { self.leaving() } else { take_back::Leaving::new() };
         for index in rails::in_order(decision) {
             let action = &decision.actions[index];
             if fates[index] == Fate::Begun {
-                fates[index] = self.begin(action, now, step);
+                fates[index] = if self.take_back(action, &mut leaving, now, step) {
+                    Fate::TakenBack
+                } else {
+                    self.begin(action, now, step)
+                };
             }
             if let (Fate::Begun, ActionKind::Reclaim, Some(cluster)) =
                 (fates[index], action.kind, &action.cluster)

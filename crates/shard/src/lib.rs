@@ -47,6 +47,7 @@ mod records;
 mod sessions;
 mod shard;
 mod table;
+mod take_back;
 mod tally;
 mod tape;
 mod timers;

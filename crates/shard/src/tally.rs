@@ -59,6 +59,8 @@ pub struct Tally {
     pub late_answers: u64,
     /// Drains the cluster agreed to before the grace was over.
     pub early_drains: u64,
+    /// Reclaims that were taken back because the demand returned.
+    pub taken_back: u64,
 }
 
 impl Tally {

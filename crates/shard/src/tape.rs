@@ -81,6 +81,8 @@ pub enum Fate {
     Busy,
     /// The like of the machine would be bound in its place: it is kept.
     Regretted,
+    /// A machine that the cluster was about to lose is kept instead.
+    TakenBack,
     /// It would replace a machine lost to a suspicious listing, and enough of those were replaced for now.
     LossUnconfirmed,
     /// It is for a parked gang, which only looks.
@@ -101,6 +103,7 @@ impl Fate {
             Self::OperatorBackoff => "operator_backoff",
             Self::Busy => "busy",
             Self::Regretted => "regretted",
+            Self::TakenBack => "taken_back",
             Self::LossUnconfirmed => "loss_unconfirmed",
             Self::OnlyLooks => "only_looks",
         }

@@ -2,6 +2,7 @@
 //!
 //! * [`words`]: numbers, times, codes and names as people read them;
 //! * [`sentence`]: sentences about decisions, prices and pauses;
+//! * [`feed`]: decisions as they happen, and which belong together;
 //! * [`explain`]: whole answers as a [`Story`], which knows neither a width nor a colour until it is shown;
 //! * [`Shown`]: messages as data, exactly as the proto file describes them.
 //!
@@ -9,6 +10,7 @@
 
 mod data;
 pub mod explain;
+pub mod feed;
 pub mod sentence;
 pub mod story;
 pub mod style;

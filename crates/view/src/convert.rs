@@ -54,6 +54,7 @@ pub(crate) fn fate(fate: Fate) -> v1::Fate {
         Fate::OperatorBackoff => v1::Fate::OperatorBackoff,
         Fate::Busy => v1::Fate::Busy,
         Fate::Regretted => v1::Fate::Regretted,
+        Fate::TakenBack => v1::Fate::TakenBack,
         Fate::LossUnconfirmed => v1::Fate::LossUnconfirmed,
         Fate::OnlyLooks => v1::Fate::OnlyLooks,
     }

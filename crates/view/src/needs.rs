@@ -140,7 +140,9 @@ impl<S: Shards> View<S> {
             rows
         };
         let rows = self.shards.inspect(look).await?;
-        Ok(rows.into_iter().map(|row| row.message).collect())
+        let mut needs: Vec<v1::Need> = rows.into_iter().map(|row| row.message).collect();
+        self.own_clusters.add_to(&mut needs);
+        Ok(needs)
     }
 
     pub(crate) async fn list_needs(

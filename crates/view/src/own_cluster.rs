@@ -22,6 +22,9 @@ use crate::v1;
 
 /// Nodes in one report.
 const MOST_NODES: usize = 50_000;
+/// Needs with something to say in one report, and pods named for one.
+const MOST_WAITING: usize = 50_000;
+const MOST_EXAMPLES: usize = 50;
 /// The longest text in a report.
 const LONGEST_BYTES: usize = 1024;
 /// The time between two answers if nobody says, and the least.
@@ -171,7 +174,42 @@ fn check_report(report: &v1::NodeReport) -> Result<(), Status> {
             return Err(Status::invalid_argument(format!("nodes[{at}].allocatable: too many or too long")));
         }
     }
+    if report.waiting.len() > MOST_WAITING {
+        let count = report.waiting.len();
+        return Err(Status::invalid_argument(format!(
+            "waiting: {count} needs; at most {MOST_WAITING} are taken"
+        )));
+    }
+    for (at, need) in report.waiting.iter().enumerate() {
+        let amounts = need.reserved.iter().map(|(name, amount)| name.len() + amount.len());
+        let names = [&need.fingerprint, &need.group].into_iter().map(|text| text.len() / 64);
+        let texts = need.examples.iter().map(String::len);
+        if need.examples.len() > MOST_EXAMPLES
+            || need.reserved.len() > 64
+            || amounts.chain(names).chain(texts).any(|bytes| bytes > LONGEST_BYTES)
+        {
+            return Err(Status::invalid_argument(format!("waiting[{at}]: too many texts, or too long")));
+        }
+    }
     Ok(())
+}
+
+impl OwnClusters {
+    /// Adds to needs what their clusters say about them.
+    pub(crate) fn add_to(&self, needs: &mut [v1::Need]) {
+        let reports = self.nodes.lock().expect("no holder panics");
+        for need in needs {
+            let Some(key) = &need.key else { continue };
+            let report = reports.get(&key.cluster);
+            let mut waiting = report.into_iter().flat_map(|report| &report.waiting);
+            let of = waiting.find(|of| of.fingerprint == key.fingerprint && of.group == key.group);
+            if let Some(of) = of {
+                need.pods_waiting = of.pods;
+                need.pods_waiting_examples.clone_from(&of.examples);
+                need.reserved.clone_from(&of.reserved);
+            }
+        }
+    }
 }
 
 #[tonic::async_trait]

@@ -68,8 +68,14 @@ fn penalty(bucket: i32) -> String {
 
 fn status(need: &Need) -> Cell {
     let why = reason(need.reason);
+    let pods = thousands(need.pods_waiting.into());
     match (need.satisfied, why.is_empty()) {
+        (true, _) if need.pods_waiting > 0 => Cell::toned(format!("covered, {pods} wait"), Tone::Warn),
         (true, _) => Cell::toned("covered", Tone::Good),
+        (false, _) if need.pods_waiting > 0 && !why.is_empty() => Cell::toned(
+            format!("{why}, {pods} wait"),
+            if why == "on its way" { Tone::Warn } else { Tone::Bad },
+        ),
         (false, true) => Cell::toned("short", Tone::Warn),
         (false, false) if why == "on its way" => Cell::toned(why, Tone::Warn),
         (false, false) => Cell::toned(why, Tone::Bad),
@@ -104,6 +110,12 @@ impl Listing for Args {
                 |need: &Need| -(need.short_since_unix_nanos as f64),
                 |need, now| age(need.short_since_unix_nanos, now),
             ),
+            Column::number(
+                "waiting",
+                |need: &Need| need.pods_waiting.into(),
+                |need, _| thousands(need.pods_waiting.into()),
+            )
+            .wide(),
             Column::new("missing", |need: &Need, _| {
                 amounts(if need.unresolved.is_empty() { &need.deficit } else { &need.unresolved })
             })
@@ -127,6 +139,7 @@ impl Listing for Args {
             })
             .wide(),
             Column::new("domain", |need: &Need, _| need.domain.clone()).wide(),
+            Column::new("reserved", |need: &Need, _| amounts(&need.reserved)).wide(),
             Column::number(
                 "seen",
                 |need: &Need| -(need.first_seen_unix_nanos as f64),

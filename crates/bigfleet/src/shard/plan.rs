@@ -1,14 +1,13 @@
 //! What the flags mean together.
 
-use std::net::SocketAddr;
-
 use anyhow::{Context as _, bail, ensure};
-use bigfleet_net::{Clock as _, SystemClock, TlsFiles};
+use bigfleet_net::{Clock as _, SystemClock};
 use bigfleet_record::LostMemory;
 use bigfleet_shard::Config;
 use bigfleet_shard_server::{Keep, ProviderAddress, Reporting, Settings};
 
 use super::Args;
+use crate::daemon::metrics_address;
 
 /// `NAME=URL` of a provider.
 pub(super) fn provider(text: &str) -> anyhow::Result<(String, String)> {
@@ -27,19 +26,14 @@ pub(super) fn pair(text: &str) -> anyhow::Result<(String, String)> {
 
 /// Everything the server is told.
 pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
-    let tls = TlsFiles::from_flags(args.tls_cert.clone(), args.tls_key.clone(), args.tls_ca.clone())?;
+    let tls = args.tls.files()?;
     ensure!(
         tls.is_some() || args.insecure || args.listen.ip().is_loopback(),
         "--listen {} takes calls from other machines, and without TLS anybody could speak for any cluster; \
          give --tls-cert, --tls-key and --tls-ca, or say --insecure",
         args.listen
     );
-    let http: Option<SocketAddr> = match args.metrics.as_str() {
-        "none" => None,
-        address => Some(address.parse().with_context(|| {
-            format!("--metrics {address:?} is neither an address such as 127.0.0.1:8780 nor none")
-        })?),
-    };
+    let http = metrics_address(&args.metrics, "127.0.0.1:8780")?;
     ensure!(
         args.insecure || args.insecure_metrics || http.is_none_or(|address| address.ip().is_loopback()),
         "--metrics {} shows names and figures of the fleet in plaintext to other machines; put it behind something that \

@@ -22,8 +22,9 @@ const TRY: [&str; 5] = [
 ];
 
 /// The same for the live view.
-pub(crate) fn notes() -> Vec<String> {
+pub(crate) fn notes(stage: &Stage) -> Vec<String> {
     vec![
+        format!("page: http://{}", stage.web),
         format!("in another terminal: {}", TRY[..3].join(" | ")),
         format!("{} | simulated cloud and clusters, real shard", TRY[3..].join(" | ")),
     ]
@@ -34,8 +35,8 @@ pub(crate) fn text(stage: &Stage, kept: &Kept, args: &Args, started_nanos: u64) 
     let clusters: Vec<String> = cast::clusters().into_iter().map(|part| part.cluster.name).collect();
     let now = stage.clock.now_unix_nanos();
     let mut text = format!(
-        "BigFleet  SIMULATED cloud and clusters, real shard      seed {}   clock {}x\n",
-        kept.seed, args.clock
+        "page      http://{}\nBigFleet  SIMULATED cloud and clusters, real shard      seed {}   clock {}x\n",
+        stage.web, kept.seed, args.clock
     );
     let mut line = |label: &str, words: String| {
         let _ = writeln!(text, "  {label:<9} {words}");

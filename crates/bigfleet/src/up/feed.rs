@@ -1,11 +1,11 @@
 //! Decisions as lines, for a terminal that is none: as they happen, with money and reason.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
+use bigfleet_tell::feed::Fresh;
 use bigfleet_view::v1::{ActionKind, Decision, Fate, Rule, Summary, WatchEvent, WatchRequest};
 use bigfleet_view::view_client;
 use tonic::transport::Channel;
@@ -39,8 +39,7 @@ pub(crate) async fn follow(channel: Channel) -> io::Result<()> {
 #[derive(Debug, Default)]
 struct Feed {
     last_cycle: u64,
-    /// What is withheld from each machine: said once, not every cycle.
-    withheld: BTreeMap<String, (i32, i32)>,
+    fresh: Fresh,
     /// The simulated hour of the last summary.
     hour: Option<i64>,
 }
@@ -50,14 +49,7 @@ impl Feed {
         let mut text = String::new();
         for decision in &event.decisions {
             self.last_cycle = self.last_cycle.max(decision.cycle);
-            let what = (decision.kind, decision.fate);
-            let is_new = if decision.fate() == Fate::Begun {
-                self.withheld.remove(&decision.machine);
-                true
-            } else {
-                self.withheld.insert(decision.machine.clone(), what) != Some(what)
-            };
-            if is_new {
+            if self.fresh.is_new(decision) {
                 let _ = writeln!(text, "{}", line(decision));
             }
         }

@@ -14,6 +14,7 @@ use bigfleet_provider_kit::{ServeError, Server, Settings as ProviderSettings, St
 use bigfleet_provider_sim::{Config as CloudConfig, FastClock, Inventory, Service, Sim};
 use bigfleet_record::tape::Limits;
 use bigfleet_shard_server::{Keep, ProviderAddress, RunError, Running, Settings, StartError};
+use bigfleet_web::{self as web, Access, Site};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -46,12 +47,16 @@ pub(crate) struct Plan {
     pub(crate) folder: Option<PathBuf>,
     /// Where the shard would like to listen.
     pub(crate) port: u16,
+    /// Where the page would like to be.
+    pub(crate) web_port: u16,
 }
 
 /// Everything, running.
 pub(crate) struct Stage {
     pub(crate) shard: Running,
     pub(crate) admin: SocketAddr,
+    /// Where the page is.
+    pub(crate) web: SocketAddr,
     pub(crate) cloud: Arc<Sim>,
     pub(crate) clock: Arc<dyn Clock>,
     /// A channel to the shard, for whoever looks.
@@ -70,7 +75,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// Puts everything on stage. When this returns, everybody answers.
     pub(crate) async fn set(plan: Plan) -> anyhow::Result<Self> {
-        let Plan { kept, speed, folder, port } = plan;
+        let Plan { kept, speed, folder, port, web_port } = plan;
         let clock: Arc<dyn Clock> = Arc::new(FastClock::start_at(kept.resumes_at(speed.0), speed.0));
         let world = World::new(kept.clone(), folder.as_deref(), clock.clone());
         world.note(false).context("the world cannot be written down")?;
@@ -81,12 +86,13 @@ impl Stage {
             Port::new("the way to change the world", 9001),
             Port::new("the shard", port),
             Port::new("metrics", if port == 0 { 0 } else { 8780 }),
+            Port::new("the page", if port == 0 { 0 } else { web_port }),
         ];
         if port == 0 {
             ports[0] = Port::new("the simulated cloud", 0);
             ports[1] = Port::new("the way to change the world", 0);
         }
-        let [cloud_port, admin_port, shard_port, http_port] = &mut ports;
+        let [cloud_port, admin_port, shard_port, http_port, page_port] = &mut ports;
         let server = serve_cloud(&cloud, cloud_port, speed).await?;
         let provider_address = server.grpc_addr();
         let admin_listener = listen(admin_port).await?;
@@ -129,6 +135,19 @@ impl Stage {
             };
             tasks.spawn(operator.run());
         }
+        let web_listener = listen(page_port).await?;
+        let web = web_listener.local_addr().context("a socket without an address")?;
+        let site = Site::new(web::Settings {
+            shards: vec![web::Shard::local("up", shard.view())],
+            access: Access::Local,
+            tls: false,
+        });
+        let page = web::serve(web_listener, Arc::new(site), None, until(halted.clone()));
+        tasks.spawn(async move {
+            if let Err(error) = page.await {
+                tracing::error!(%error, "the page is not there any more");
+            }
+        });
         let demand = Demand::new(operators, world.clone(), clock.clone());
         let control = cloud.control();
         let served = admin::serve(control, demand, admin_listener, until(halted.clone()));
@@ -142,6 +161,7 @@ impl Stage {
         Ok(Self {
             shard,
             admin,
+            web,
             cloud,
             clock,
             channel,

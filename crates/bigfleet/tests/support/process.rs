@@ -22,8 +22,14 @@ impl Process {
 
     /// Starts another program.
     pub(crate) fn start_program(name: &str, program: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new(program)
-            .args(arguments)
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Self::start_command(name, command)
+    }
+
+    /// Starts a command as it is, but for its streams.
+    pub(crate) fn start_command(name: &str, mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -22,8 +22,9 @@ fn bound(up: &Up) -> BTreeSet<String> {
 #[test]
 fn it_comes_up_is_asked_and_changed_and_stops() {
     let mut up = Up::start(&QUICK);
+    assert!(up.banner[0].starts_with("page      http://127.0.0.1:"), "the address is the first line");
     assert!(
-        up.banner[0].starts_with("BigFleet  SIMULATED cloud and clusters, real shard"),
+        up.banner[1].starts_with("BigFleet  SIMULATED cloud and clusters, real shard"),
         "{:?}",
         up.banner
     );

@@ -25,10 +25,15 @@ impl Desk {
     }
 
     fn put_request(&mut self, name: &str, seen: RequestSeen) {
-        let RequestSeen { asked, pod_uid, acknowledged_unix_nanos, conditions } = seen;
+        let RequestSeen { asked, pod_uid, acknowledged_unix_nanos, conditions, others, version, shown } =
+            seen;
         let added = asked.and_then(|asked| self.demand.put(name, &asked).map_err(|bad| bad.to_string()));
         let is_new = !self.requests.contains_key(name);
         let request = self.requests.entry(name.into()).or_default();
+        // What it shows may be what we wrote in an earlier life, or not be ours at all.
+        let mut is_news = is_new || shown.is_some_and(|shown| shown != request.written);
+        (request.others, request.version) = (others, version);
+        request.written = shown.unwrap_or(request.written);
         if acknowledged_unix_nanos != 0 {
             request.acknowledged_unix_nanos = acknowledged_unix_nanos;
         }
@@ -51,10 +56,11 @@ impl Desk {
             Err(why) => {
                 // What could not be read may never have been in the demand, or was before it changed.
                 self.demand.remove(name);
+                is_news |= request.refused.as_deref() != Some(&why);
                 request.refused = Some(why.into());
             }
         }
-        if is_new || request.refused.is_some() {
+        if is_news {
             self.statuses.look_at(name);
         }
     }
@@ -112,10 +118,15 @@ impl Desk {
         }
         match listed {
             Listed::Holds(uid, seen) | Listed::Put(uid, seen) => {
+                let waited = self.picture.pod(&uid).map(|pod| pod.node.is_empty());
+                if waited != Some(seen.node.is_empty()) {
+                    self.objects.pods_changed(now);
+                }
                 self.watchlist.saw(&uid, seen.is_stuck, now);
                 self.picture.put_pod(&uid, Some(seen));
             }
             Listed::Gone(uid) => {
+                self.objects.pods_changed(now);
                 self.watchlist.saw(&uid, false, now);
                 self.picture.put_pod(&uid, None);
             }

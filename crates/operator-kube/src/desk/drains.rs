@@ -12,13 +12,18 @@ use crate::news::News;
 impl Desk {
     /// The shard wants machines back.
     pub(super) fn instructed(&mut self, instruction: &ReclaimInstruction, now: i64) {
-        let ReclaimInstruction { instruction_id, nodes, grace_period_seconds, .. } = instruction;
+        let ReclaimInstruction { instruction_id, nodes, grace_period_seconds, preemptor_priority } =
+            instruction;
         tracing::info!(
             instruction = instruction_id,
             ?nodes,
             grace_secs = grace_period_seconds,
             "asked to let go"
         );
+        if *preemptor_priority == 0 {
+            // Nobody waits for it. What another cluster needs more urgently goes without a question.
+            self.leaving.judge(nodes);
+        }
         if !self.drains.instruct(instruction_id, nodes, *grace_period_seconds, now) {
             tracing::warn!("too many machines are being let go; this one waits for its grace");
         }
@@ -118,7 +123,7 @@ impl Desk {
                     "TakenBack",
                     "the fleet leaves this machine here after all".to_owned(),
                 )),
-                (State::Evicting | State::NotFound, _) => None,
+                (State::Held | State::Evicting | State::NotFound, _) => None,
             };
             if let Some((severity, reason, message)) = said {
                 self.announce(about, severity, reason, message);

@@ -1,5 +1,8 @@
 //! Nodes that are not the fleet's: pods that run on them ask the fleet for nothing.
 //!
+//! A node annotated `bigfleet.lucy.sh/adopt=true` is the exception: the fleet shall have machines for its pods, so that it
+//! can be emptied.
+//!
 //! Without this a cluster that is connected with its nodes in place would be bought a second time. It is careful about
 //! who is whose: nothing is set aside before the shard has told of all its machines, nor for a node that was seen only
 //! a moment ago; and whatever the operator once wrote down as a machine stays one after a restart.
@@ -40,8 +43,12 @@ impl Desk {
             return self.existing.look_at;
         }
         self.existing.look_at = now.saturating_add(AGAIN_NANOS);
-        let foreign: BTreeSet<String> =
-            self.picture.foreign_nodes().map(|(name, _)| name.to_owned()).collect();
+        let foreign: BTreeSet<String> = self
+            .picture
+            .foreign_nodes()
+            .filter(|(_, node)| !node.is_adopted)
+            .map(|(name, _)| name.to_owned())
+            .collect();
         self.existing.foreign_since.retain(|name, _| foreign.contains(name));
         for name in &foreign {
             if !self.existing.foreign_since.contains_key(name) {

@@ -43,6 +43,7 @@ impl Desk {
             }
             self.carry_out(orders);
             self.drain_progress.remove(&machine);
+            self.picture.held.remove(&machine);
         }
         self.show_machine(&machine, now);
         self.watchlist.look_soon(now);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _};
 
+use bigfleet_operator::demand::RowId;
 use bigfleet_operator::drain::State;
 use bigfleet_view::v1;
 use foldhash::quality::FixedState;
@@ -22,6 +23,9 @@ const RETRY_NANOS: i64 = 1_000_000_000;
 const GATHER_NANOS: i64 = 1_000_000_000;
 /// How often the report is sent if nothing changed: the shard may have been started again.
 const REPORT_AGAIN_NANOS: i64 = 60_000_000_000;
+
+/// Waiting pods named for one need.
+const MOST_EXAMPLES: usize = 50;
 
 /// What an object should be.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +52,7 @@ pub(super) struct Objects {
     pub(super) started: BTreeMap<String, i64>,
     pub(super) available: BTreeSet<String>,
     nodes_changed_at: Option<i64>,
+    pods_changed_at: Option<i64>,
     reported_at: i64,
 }
 
@@ -71,6 +76,11 @@ impl Objects {
 
     pub(super) fn nodes_changed(&mut self, now: i64) {
         self.nodes_changed_at.get_or_insert(now);
+    }
+
+    /// Other pods wait than before.
+    pub(super) fn pods_changed(&mut self, now: i64) {
+        self.pods_changed_at.get_or_insert(now);
     }
 }
 
@@ -127,7 +137,7 @@ impl Desk {
                     None => {}
                 }
             }
-            Err(Trouble::Gone) => self.metrics.write(kind, "gone"),
+            Err(Trouble::Gone | Trouble::Conflict) => self.metrics.write(kind, "gone"),
             Err(Trouble::Failed(why)) => {
                 tracing::warn!(object, why, "an object could not be written; trying again");
                 self.metrics.write(kind, "failed");
@@ -157,24 +167,52 @@ impl Desk {
     /// Tells the shard what the cluster sees of its nodes, if that changed.
     pub(super) fn report_nodes(&mut self, now: i64) -> i64 {
         let again = self.objects.reported_at.saturating_add(REPORT_AGAIN_NANOS);
-        let due =
-            self.objects.nodes_changed_at.map_or(again, |at| at.saturating_add(GATHER_NANOS).min(again));
+        let changed = self.objects.nodes_changed_at.into_iter().chain(self.objects.pods_changed_at).min();
+        let due = changed.map_or(again, |at| at.saturating_add(GATHER_NANOS).min(again));
         if due > now {
             return due;
         }
         if self.objects.nodes_changed_at.take().is_some() {
             self.show_machines(now);
         }
+        self.objects.pods_changed_at = None;
         self.objects.reported_at = now;
         let nodes = self.node_states();
         let foreign = nodes.iter().filter(|node| node.machine_id.is_empty()).count();
         self.metrics.nodes(self.picture.nodes.len() - foreign, foreign);
         if self.has_verdicts && self.link.is_some() {
             let cluster_id = self.settings.cluster.clone();
-            let report = v1::NodeReport { cluster_id, nodes, taken_unix_nanos: now };
+            let waiting = self.waiting_by_need();
+            let report = v1::NodeReport { cluster_id, nodes, taken_unix_nanos: now, waiting };
             tokio::spawn(verdicts::report(self.channel.clone(), report));
         }
         now.saturating_add(REPORT_AGAIN_NANOS)
+    }
+
+    /// Pods without a node and what is asked for beyond sums, by need.
+    fn waiting_by_need(&self) -> Vec<v1::Waiting> {
+        let mut by_row: BTreeMap<RowId, v1::Waiting> = BTreeMap::new();
+        for uid in self.picture.waiting() {
+            let row = self.request_of(uid).and_then(|request| self.demand.find(request)).map(|(row, _)| row);
+            let (Some(row), Some(pod)) = (row, self.picture.pod(uid)) else { continue };
+            let waiting = by_row.entry(row).or_default();
+            waiting.pods += 1;
+            if waiting.examples.len() < MOST_EXAMPLES {
+                waiting.examples.push(format!("{}/{}", pod.namespace, pod.name));
+            }
+        }
+        for row in self.demand.rows() {
+            if let Some(extra) = self.reserves.extra(row, &self.demand) {
+                by_row.entry(row).or_default().reserved = quantities(&extra).into_iter().collect();
+            }
+        }
+        let named = by_row.into_iter().filter_map(|(row, mut waiting)| {
+            let (fingerprint, group) = self.demand.key_of(row)?;
+            (waiting.fingerprint, waiting.group) = (fingerprint.into(), group.into());
+            waiting.examples.sort();
+            Some(waiting)
+        });
+        named.collect()
     }
 
     fn node_states(&self) -> Vec<v1::NodeState> {
@@ -213,6 +251,7 @@ fn drain_word(state: State) -> &'static str {
     match state {
         State::NotFound => "not_found",
         State::Cordoning => "cordoning",
+        State::Held => "held",
         State::Evicting => "evicting",
         State::Empty => "empty",
         State::GraceOver => "grace_over",

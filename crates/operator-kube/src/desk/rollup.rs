@@ -99,16 +99,19 @@ impl Desk {
         place.send(Saying::Rollup(ClusterCapacityNeeds::from(&rollup)));
         self.metrics.rollup_built(self.clock.now_unix_nanos() - begun);
         self.metrics.rollup("sent");
-        let (bad, aside) = (self.demand.bad(), self.demand.aside());
-        self.metrics.demand(self.demand.len() - bad - aside, bad, aside, count);
         let state = &mut self.rollups;
         (state.soon, state.under_way, state.last_sent) = (None, true, now);
         state.told_revision = self.demand.revision();
+        let mut refused = 0;
         for request in self.requests.values_mut() {
-            if request.acknowledged_unix_nanos == 0 && request.refused.is_none() {
+            if request.refused.is_some() {
+                refused += 1;
+            } else if request.acknowledged_unix_nanos == 0 {
                 request.acknowledged_unix_nanos = now;
             }
         }
+        let aside = self.demand.aside();
+        self.metrics.demand(self.requests.len() - refused - aside, refused, aside, count);
         now.saturating_add(nanos(self.settings.interval))
     }
 
@@ -137,6 +140,12 @@ impl Desk {
             self.all_machines_told(now);
         }
         self.rollups.reception = reception;
+        for (name, request) in &mut self.requests {
+            if !request.is_answered && request.acknowledged_unix_nanos != 0 {
+                request.is_answered = true;
+                self.statuses.look_at(name);
+            }
+        }
         self.statuses.renew_soon(now);
     }
 }

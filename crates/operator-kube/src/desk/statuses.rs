@@ -1,6 +1,6 @@
 //! The statuses of requests: made per row, written where they are not shown yet, a few at a time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bigfleet_kube_common::{Severity, time};
 use bigfleet_operator::demand::RowId;
@@ -18,6 +18,8 @@ const GATHER_NANOS: i64 = 300_000_000;
 const MOST_UNDER_WAY: usize = 16;
 /// How long to wait after the server refused one.
 const RETRY_NANOS: i64 = 1_000_000_000;
+/// How long to wait for what somebody else has written.
+const CONFLICT_NANOS: i64 = 250_000_000;
 /// Rows of at most so many requests follow every word; larger ones only what holds, and why.
 const FEW: u64 = 20;
 /// Pods told of a change, per row.
@@ -32,6 +34,8 @@ pub(super) struct Statuses {
     look: BTreeSet<Box<str>>,
     under_way: BTreeSet<Box<str>>,
     not_before: i64,
+    /// Requests that somebody wrote at the same time, and when to look at them again; oldest first.
+    conflicted: VecDeque<(i64, Box<str>)>,
 }
 
 #[derive(Debug, Default)]
@@ -156,6 +160,9 @@ impl Desk {
         if self.statuses.not_before > now {
             return self.statuses.not_before;
         }
+        while let Some((_, name)) = self.statuses.conflicted.pop_front_if(|(at, _)| *at <= now) {
+            self.statuses.look.insert(name);
+        }
         while self.statuses.under_way.len() < MOST_UNDER_WAY
             && let Some(name) = self.statuses.look.pop_first()
         {
@@ -170,37 +177,43 @@ impl Desk {
             });
             let mut own = Since::default();
             let (digest, status) = if let Some(status) = refused {
-                (status.digest(), status.write(&mut own, now))
+                (status.digest(), status.write(&mut own, &request.others, now))
             } else {
                 let Some((row, _)) = self.demand.find(&name) else { continue };
                 let Some(state) = self.statuses.rows.get_mut(&row).filter(|state| state.digest != 0) else {
                     continue;
                 };
-                (state.digest, state.status.write(&mut state.since, now))
+                (state.digest, state.status.write(&mut state.since, &request.others, now))
             };
-            if request.written == digest {
+            if request.written == digest || (request.refused.is_none() && !request.is_answered) {
                 continue;
             }
             let acknowledged = request.acknowledged_unix_nanos;
             let at = (acknowledged != 0).then(|| json!(time(acknowledged)));
             self.statuses.under_way.insert(name.clone());
-            let hands = self.hands.clone();
+            let (hands, version) = (self.hands.clone(), request.version.clone());
             self.spawn(async move {
-                let done = hands.write_status(&name, status, at.as_ref()).await;
+                let done = hands.write_status(&name, &version, status, at.as_ref()).await;
                 News::Written { request: name.into(), digest, done }
             });
         }
-        i64::MAX
+        self.statuses.conflicted.front().map_or(i64::MAX, |(at, _)| *at)
     }
 
     /// A status was written, or not.
-    pub(super) fn written(&mut self, name: &str, digest: u64, done: Result<(), Trouble>, now: i64) {
+    pub(super) fn written(&mut self, name: &str, digest: u64, done: Result<String, Trouble>, now: i64) {
         self.statuses.under_way.remove(name);
         let Some(request) = self.requests.get_mut(name) else { return };
         match done {
-            Ok(()) => {
+            Ok(version) => {
                 self.metrics.write("CapacityRequest", "ok");
-                request.written = digest;
+                (request.written, request.version) = (digest, version.into());
+            }
+            Err(Trouble::Conflict) => {
+                // What somebody else wrote is on its way to us, or will be by the time the others have been written.
+                self.metrics.write("CapacityRequest", "conflict");
+                self.statuses.conflicted.push_back((now.saturating_add(CONFLICT_NANOS), name.into()));
+                return;
             }
             Err(Trouble::Gone) => {
                 self.metrics.write("CapacityRequest", "gone");

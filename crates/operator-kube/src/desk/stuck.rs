@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use bigfleet_kube_common::Severity;
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use bigfleet_operator::demand::RowId;
-use bigfleet_operator::reserve::{Joined, Refusal};
+use bigfleet_operator::reserve::{Joined, Refusal, Stuck, Wants};
 use bigfleet_proto::convert::resources;
 use bigfleet_view::v1;
 
 use super::Desk;
+use crate::seen::Help;
 
 /// How often to look while somebody is stuck.
 const AGAIN_NANOS: i64 = 2_000_000_000;
@@ -42,7 +43,7 @@ impl Watchlist {
 /// One need's stuck pods.
 #[derive(Default)]
 struct Group {
-    shapes: Vec<(ResourceVec, u64)>,
+    shapes: Vec<Stuck>,
     uids: Vec<Box<str>>,
 }
 
@@ -90,17 +91,23 @@ impl Desk {
         let mut groups: BTreeMap<RowId, Group> = BTreeMap::new();
         let settled = now.saturating_sub(self.settle_nanos());
         for (uid, _) in self.picture.stuck() {
-            let found = self.request_of(uid).and_then(|request| self.demand.find(request));
-            let Some((row, unit)) = found else { continue };
+            let Some(name) = self.request_of(uid) else { continue };
+            let Some((row, unit)) = self.demand.find(name) else { continue };
+            let help = self.requests.get(name).map_or(Help::Hole, |request| Help::read(&request.others));
+            let wants = match help {
+                Help::Hole => Wants::Hole,
+                Help::Another => Wants::Machine,
+                Help::None => continue,
+            };
             let group = groups.entry(row).or_default();
             if self.watchlist.stuck_since.get(uid).is_none_or(|since| *since > settled) {
                 // Too soon to judge. Its need is one with somebody stuck, all the same.
                 continue;
             }
             group.uids.push(uid.into());
-            match group.shapes.iter_mut().find(|(shape, _)| shape == unit) {
-                Some((_, count)) => *count += 1,
-                None => group.shapes.push((unit.clone(), 1)),
+            match group.shapes.iter_mut().find(|stuck| stuck.shape == *unit && stuck.wants == wants) {
+                Some(stuck) => stuck.pods += 1,
+                None => group.shapes.push(Stuck { shape: unit.clone(), pods: 1, wants }),
             }
         }
         groups

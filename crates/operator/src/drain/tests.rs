@@ -8,6 +8,7 @@ const SECOND: i64 = 1_000_000_000;
 struct Cluster {
     nodes: BTreeMap<String, Node>,
     pods: Vec<(String, Pod)>,
+    held: Vec<String>,
 }
 
 impl World for Cluster {
@@ -18,6 +19,10 @@ impl World for Cluster {
     fn pods_on(&self, node: &str) -> Vec<Pod> {
         self.pods.iter().filter(|(on, _)| on == node).map(|(_, pod)| pod.clone()).collect()
     }
+
+    fn is_held(&self, machine: &str) -> bool {
+        self.held.iter().any(|held| held == machine)
+    }
 }
 
 impl Cluster {
@@ -26,7 +31,11 @@ impl Cluster {
             ((*machine).to_owned(), Node { name: format!("node-{machine}"), is_cordoned: false, mark: None })
         };
         let pod = |(on, name, carried): &(&str, &str, Carried)| (format!("node-{on}"), pod(name, *carried));
-        Self { nodes: machines.iter().map(node).collect(), pods: pods.iter().map(pod).collect() }
+        Self {
+            nodes: machines.iter().map(node).collect(),
+            pods: pods.iter().map(pod).collect(),
+            held: Vec::new(),
+        }
     }
 
     /// Carries out what can be: cordons at once, evictions not at all.
@@ -229,4 +238,21 @@ fn many_pods_are_not_evicted_all_at_once() {
     assert_eq!(step(&mut drains, 0, &mut cluster).len(), MOST_UNDER_WAY + 1);
     drains.evicted("uid-p0", Evicted::Accepted, 0);
     assert_eq!(step(&mut drains, 0, &mut cluster).len(), 1, "one is answered, one is asked");
+}
+
+#[test]
+fn a_machine_whose_pods_have_no_other_place_waits_for_a_word() {
+    let mut cluster = Cluster::with(&["m"], &[("m", "web", Carried::ByItself)]);
+    let mut drains = Drains::default();
+    drains.instruct("i", &["m".into()], 600, 0);
+    let orders = drains.step(0, &cluster);
+    cluster.obey(&orders);
+    cluster.held.push("m".into());
+    let orders = drains.step(SECOND, &cluster);
+    assert!(orders.contains(&Order::Acknowledge { instruction: "i".into(), nodes_started: 1 }));
+    let evicts = |orders: &[Order]| orders.iter().any(|order| matches!(order, Order::Evict { .. }));
+    assert!(!evicts(&orders), "it stays for a moment");
+    assert_eq!(drains.machines().collect::<Vec<_>>(), ["m"]);
+    cluster.held.clear();
+    assert!(evicts(&drains.step(2 * SECOND, &cluster)), "no word came");
 }

@@ -8,6 +8,8 @@ pub trait World {
     fn node_of(&self, machine: &str) -> Option<Node>;
     /// The pods on a node that have not ended, in a fixed order.
     fn pods_on(&self, node: &str) -> Vec<Pod>;
+    /// Whether its pods should stay for a moment: they have no other place, and the shard may leave the machine here.
+    fn is_held(&self, machine: &str) -> bool;
 }
 
 /// A node.

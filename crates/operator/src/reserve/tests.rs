@@ -17,6 +17,11 @@ fn asked(unit: &ResourceVec) -> Asked {
     Asked { resources, ..Asked::default() }
 }
 
+/// One pod that finds no hole.
+fn without_hole(shape: ResourceVec) -> Stuck {
+    Stuck { shape, pods: 1, wants: Wants::Hole }
+}
+
 /// A cluster of one need: pods, machines, a scheduler that takes the first hole, and a shard that keeps as few machines
 /// as cover the sum, newest first to go.
 struct World {
@@ -86,11 +91,11 @@ impl World {
 
     /// One look of the operator.
     fn look(&mut self) -> Revision {
-        let mut stuck: Vec<(ResourceVec, u64)> = Vec::new();
+        let mut stuck: Vec<Stuck> = Vec::new();
         for (unit, _) in self.pods.values().filter(|(_, place)| place.is_none()) {
-            match stuck.iter_mut().find(|(shape, _)| shape == unit) {
-                Some((_, count)) => *count += 1,
-                None => stuck.push((unit.clone(), 1)),
+            match stuck.iter_mut().find(|stuck| stuck.shape == *unit) {
+                Some(stuck) => stuck.pods += 1,
+                None => stuck.push(without_hole(unit.clone())),
             }
         }
         if stuck.is_empty() {
@@ -159,7 +164,7 @@ fn ten_pods_over_half_a_machine_get_ten_machines_and_seven_keep_seven() {
 fn a_pod_that_something_else_keeps_away_raises_nothing() {
     let mut world = World::new(amounts(8, 64), &[amounts(5, 1)]);
     let machine = Joined { allocatable: amounts(8, 64), free: amounts(8, 64), bare: amounts(8, 64) };
-    let stuck = [(amounts(5, 1), 1)];
+    let stuck = [without_hole(amounts(5, 1))];
     let revision = world.reserves.revise(world.row, &mut world.demand, &[machine], &stuck);
     assert_eq!(revision, Revision { raised: false, refused: vec![(amounts(5, 1), Refusal::HasRoom)] });
     let full = Joined { allocatable: amounts(8, 64), free: amounts(4, 64), bare: amounts(4, 64) };
@@ -176,7 +181,7 @@ fn a_pod_that_something_else_keeps_away_raises_nothing() {
 fn only_the_dimension_without_a_hole_is_raised() {
     let mut world = World::new(amounts(8, 64), &[amounts(5, 1), amounts(5, 1)]);
     let machine = Joined { allocatable: amounts(8, 64), free: amounts(3, 63), bare: amounts(8, 64) };
-    let stuck = [(amounts(5, 1), 1)];
+    let stuck = [without_hole(amounts(5, 1))];
     let machines = [machine.clone(), machine];
     assert!(world.reserves.revise(world.row, &mut world.demand, &machines, &stuck).raised);
     let extra = ResourceVec::parse([("cpu", "11")]).unwrap();
@@ -189,7 +194,7 @@ fn holes_that_lie_apart_raise_the_scarcest_dimension() {
     let mut world = World::new(amounts(8, 64), &[amounts(4, 4), amounts(4, 4)]);
     let cpu = Joined { allocatable: amounts(8, 64), free: amounts(8, 2), bare: amounts(8, 64) };
     let memory = Joined { allocatable: amounts(8, 64), free: amounts(2, 64), bare: amounts(8, 64) };
-    let stuck = [(amounts(4, 4), 1)];
+    let stuck = [without_hole(amounts(4, 4))];
     assert!(world.reserves.revise(world.row, &mut world.demand, &[cpu, memory], &stuck).raised);
     let extra = ResourceVec::parse([("cpu", "12")]).unwrap();
     assert_eq!(
@@ -202,7 +207,7 @@ fn holes_that_lie_apart_raise_the_scarcest_dimension() {
 #[test]
 fn it_gives_up_after_enough_rounds_and_begins_again_when_all_are_placed() {
     let mut world = World::new(amounts(8, 64), &vec![amounts(5, 1); 2]);
-    let stuck = [(amounts(5, 1), 1)];
+    let stuck = [without_hole(amounts(5, 1))];
     let machine = Joined { allocatable: amounts(8, 64), free: amounts(3, 63), bare: amounts(8, 64) };
     for round in 1..=MOST_ROUNDS {
         let machines = vec![machine.clone(); round as usize];
@@ -216,6 +221,29 @@ fn it_gives_up_after_enough_rounds_and_begins_again_when_all_are_placed() {
     assert_eq!(revision, Revision { raised: false, refused: vec![(amounts(5, 1), Refusal::GaveUp)] });
     world.reserves.all_placed(world.row);
     assert!(world.reserves.revise(world.row, &mut world.demand, &machines, &stuck).raised);
+}
+
+#[test]
+fn pods_that_keep_away_from_each_other_get_a_machine_each() {
+    let mut world = World::new(amounts(8, 8), &vec![amounts(1, 1); 5]);
+    let machine = |free| Joined { allocatable: amounts(8, 8), free, bare: amounts(8, 8) };
+    let machines = [machine(amounts(7, 7))];
+    let apart = Stuck { shape: amounts(1, 1), pods: 4, wants: Wants::Machine };
+    let hole = Stuck { wants: Wants::Hole, ..apart.clone() };
+    let revision = world.reserves.revise(world.row, &mut world.demand, &machines, &[hole]);
+    assert!(!revision.raised, "there is a hole for it by its amounts");
+    assert!(world.reserves.revise(world.row, &mut world.demand, &machines, &[apart]).raised);
+    let all = world.aggregate();
+    assert_eq!(all.get(&ResourceName::CPU), 5 * 8000, "one machine is there, four must come");
+}
+
+#[test]
+fn a_machine_whose_pods_have_no_other_place_counts_again() {
+    let mut world = World::new(amounts(8, 8), &vec![amounts(5, 1); 3]);
+    let three = amounts(24, 24);
+    assert!(world.reserves.keep(world.row, &mut world.demand, &three, &[amounts(5, 1)]));
+    assert_eq!(world.aggregate().get(&ResourceName::CPU), 24_000, "all three machines, and no fourth");
+    assert!(!world.reserves.keep(world.row, &mut world.demand, &three, &[amounts(5, 1)]), "not twice");
 }
 
 proptest! {

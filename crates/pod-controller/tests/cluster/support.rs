@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_kube_common::{Connection, ElectionSettings, Timing, install};
-use bigfleet_kube_testbed::{ControlPlane, apply, eventually};
+use bigfleet_kube_testbed::{ControlPlane, apply, eventually, http_get};
 use bigfleet_net::SystemClock;
 use bigfleet_pod_controller::translate::Policy;
 use bigfleet_pod_controller::{Running, Settings, run};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 /// The manifest that people install.
@@ -106,10 +104,5 @@ pub(crate) async fn sum(running: &Running, counter: &str, labels: &str) -> u64 {
 }
 
 async fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    http_get(&address.to_string(), path).await.unwrap()
 }

@@ -37,7 +37,7 @@ const RULES: [Rule; 8] = [
     Rule::UnclaimedVictim,
 ];
 
-const FATES: [Fate; 12] = [
+const FATES: [Fate; 13] = [
     Fate::Begun,
     Fate::Paused,
     Fate::DryRun,
@@ -48,6 +48,7 @@ const FATES: [Fate; 12] = [
     Fate::OperatorBackoff,
     Fate::Busy,
     Fate::Regretted,
+    Fate::TakenBack,
     Fate::LossUnconfirmed,
     Fate::OnlyLooks,
 ];

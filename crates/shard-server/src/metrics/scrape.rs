@@ -203,6 +203,7 @@ impl Snapshot {
             ("bootstrap_failures", "Times an operator gave no blob", tally.blob_failures),
             ("late_answers", "Answers nobody waited for any more", tally.late_answers),
             ("early_drains", "Drains before the grace was over", tally.early_drains),
+            ("reclaims_taken_back", "Reclaims taken back because demand returned", tally.taken_back),
         ] {
             self.counter(name, help, single(count));
         }

@@ -220,3 +220,74 @@ fn an_operator_that_acknowledges_once_is_not_waited_for_twice() {
     assert!((535..=540).contains(grace_secs), "the provider keeps the rest of the grace: {grace_secs}");
     assert_eq!(world.state("m"), Idle);
 }
+
+/// Two machines of a cluster that asks for one: the other is on its way out, and its operator says nothing.
+fn one_leaving() -> (World, &'static str) {
+    let mut world = World::new(vec![
+        bound("a", "shop", 7),
+        bound("b", "shop", 7),
+        machine("spare", Idle),
+        machine("more", Idle),
+    ]);
+    world.manner = Manner::Silent;
+    world.open(1, "shop");
+    world.report(1, "shop", vec![need("shop", 7, 1)]);
+    world.pass(MINUTE);
+    assert_eq!((world.begun(ActionKind::Reclaim), world.called("Drain")), (1, 0));
+    let leaving = if world.state("a") == Draining { "a" } else { "b" };
+    (world, leaving)
+}
+
+#[test]
+fn demand_that_returns_within_the_grace_keeps_its_machine() {
+    let (mut world, leaving) = one_leaving();
+    world.report(1, "shop", vec![need("shop", 7, 2)]);
+    world.pass(SECOND);
+    assert_eq!(world.state(leaving), Configured);
+    assert_eq!(world.fates(ActionKind::Bootstrap, Fate::TakenBack), 1);
+    assert_eq!((world.begun(ActionKind::Bootstrap), world.called("Drain")), (0, 0));
+    let told = world.sent.iter().rev().find_map(|(_, frame)| match frame {
+        Frame::Node(machine) if &*machine.id == leaving => Some(machine.state),
+        _ => None,
+    });
+    assert_eq!(told, Some(Configured), "the cluster hears that it may keep it");
+    world.pass(30 * MINUTE);
+    assert_eq!(
+        (world.begun(ActionKind::Reclaim), world.begun(ActionKind::Bootstrap)),
+        (1, 0),
+        "and then nothing moves"
+    );
+    assert_eq!(world.called("Drain"), 0, "also not when the grace it once had is over");
+
+    // More than it can give comes from elsewhere, once.
+    let (mut world, leaving) = one_leaving();
+    world.report(1, "shop", vec![need("shop", 7, 3)]);
+    world.pass(SECOND);
+    assert_eq!((world.state(leaving), world.begun(ActionKind::Bootstrap)), (Configured, 1));
+}
+
+#[test]
+fn what_is_drained_already_or_asked_for_by_others_is_not_taken_back() {
+    let (mut world, leaving) = one_leaving();
+    let instruction = world.sent.iter().find_map(|(_, frame)| match frame {
+        Frame::Reclaim { instruction, .. } => Some(*instruction),
+        _ => None,
+    });
+    let instruction = instruction.expect("the cluster was told");
+    world.clouds[0].instant = false;
+    world.event(Event::ReclaimAcked { session: SessionId(1), instruction, nodes_started: 0 });
+    assert_eq!(world.called("Drain"), 1);
+    world.report(1, "shop", vec![need("shop", 7, 2)]);
+    world.pass(SECOND);
+    assert_eq!((world.state(leaving), world.begun(ActionKind::Bootstrap)), (Draining, 1));
+
+    let (mut world, leaving) = one_leaving();
+    world.open(2, "lab");
+    world.report(2, "lab", vec![need("lab", 7, 1)]);
+    world.pass(SECOND);
+    assert_eq!(
+        (world.state(leaving), world.begun(ActionKind::Bootstrap)),
+        (Draining, 1),
+        "its cluster's demand alone counts"
+    );
+}

@@ -34,6 +34,15 @@ pub fn story(answer: &NeedExplanation) -> Story {
     if !need.satisfied {
         story.say("missing", missing(&need));
     }
+    if need.pods_waiting > 0 {
+        let names = need.pods_waiting_examples.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+        let pods = count(need.pods_waiting.into(), "pod");
+        story.say("waiting", format!("{pods} without a node, such as {names}"));
+    }
+    if !need.reserved.is_empty() {
+        let reserved = amounts(&need.reserved);
+        story.say("reserved", format!("{reserved} beyond the sum of its pods: some found no hole"));
+    }
     domains(&mut story, answer, &need);
     if let Some(funnel) = &answer.funnel {
         story.say("considered", considered(funnel));
@@ -133,7 +142,8 @@ fn domain_noun(need: &Need, spec: &CapacityNeed) -> String {
     key.map_or("domain", |key| key.rsplit('/').next().unwrap_or(key)).to_owned()
 }
 
-fn wants(spec: &CapacityNeed) -> String {
+/// What it asks for.
+pub fn wants(spec: &CapacityNeed) -> String {
     let mut text = amounts(&spec.aggregate_resources);
     if !spec.min_unit.is_empty() {
         let _ = write!(text, ", each machine at least {}", amounts(&spec.min_unit));
@@ -173,7 +183,8 @@ fn has(answer: &NeedExplanation, need: &Need) -> String {
     if parts.is_empty() { "nothing".into() } else { parts.join("; ") }
 }
 
-fn missing(need: &Need) -> String {
+/// What it lacks.
+pub fn missing(need: &Need) -> String {
     match (need.deficit.is_empty(), need.unresolved.is_empty()) {
         (true, true) => String::new(),
         (_, true) => format!("{}, all of it on its way", amounts(&need.deficit)),

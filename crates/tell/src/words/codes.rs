@@ -79,6 +79,7 @@ pub fn fate(number: i32) -> String {
         Ok(Fate::OperatorBackoff) => "operator backoff",
         Ok(Fate::Busy) => "busy",
         Ok(Fate::Regretted) => "regretted",
+        Ok(Fate::TakenBack) => "taken back",
         Ok(Fate::LossUnconfirmed) => "loss unconfirmed",
         Ok(Fate::OnlyLooks) => "only looks",
         Err(_) => return unknown(number),

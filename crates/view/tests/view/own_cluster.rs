@@ -50,7 +50,8 @@ async fn what_a_cluster_says_about_nodes_is_kept_within_bounds() {
     let (_driver, view) = small();
     let node = |name: &str| v1::NodeState { node_name: name.into(), ready: true, ..v1::NodeState::default() };
     let report = |cluster: &str, nodes| {
-        Request::new(v1::NodeReport { cluster_id: cluster.into(), nodes, taken_unix_nanos: 7 })
+        let cluster_id = cluster.into();
+        Request::new(v1::NodeReport { cluster_id, nodes, taken_unix_nanos: 7, ..v1::NodeReport::default() })
     };
     let ask = || Request::new(v1::GetNodesRequest { cluster_id: "shop".into() });
     assert!(view.get_nodes(ask()).await.unwrap().into_inner().nodes.is_empty());
@@ -65,4 +66,37 @@ async fn what_a_cluster_says_about_nodes_is_kept_within_bounds() {
     assert_eq!(refused.message(), "nodes[0].node_name: 2000 bytes; at most 1024 are taken");
     let refused = view.report_nodes(report("shop", vec![node("a"); 50_001])).await.unwrap_err();
     assert_eq!(refused.message(), "nodes: 50001 of them; at most 50000 are taken");
+}
+
+#[tokio::test]
+async fn pods_that_wait_are_shown_with_their_need() {
+    use bigfleet_view::v1::view_server::View as _;
+    let (_driver, view) = small();
+    let mut shop = view.watch_verdicts(watch("shop")).await.unwrap().into_inner();
+    let key = shop.next().await.unwrap().unwrap().needs[0].key.clone().unwrap();
+    let waiting = |examples: Vec<String>| {
+        let waiting = v1::Waiting {
+            fingerprint: key.fingerprint.clone(),
+            group: key.group.clone(),
+            pods: 7,
+            examples,
+            ..v1::Waiting::default()
+        };
+        let cluster_id = "shop".into();
+        Request::new(v1::NodeReport { cluster_id, waiting: vec![waiting], ..v1::NodeReport::default() })
+    };
+    view.report_nodes(waiting(vec!["web/a".into()])).await.unwrap();
+    let mut pages =
+        view.list_needs(Request::new(v1::ListNeedsRequest::default())).await.unwrap().into_inner();
+    let needs = pages.next().await.unwrap().unwrap().needs;
+    let of = |cluster: &str| needs.iter().find(|need| need.key.as_ref().unwrap().cluster == cluster).unwrap();
+    assert_eq!(
+        (of("shop").pods_waiting, &of("shop").pods_waiting_examples[..]),
+        (7, &["web/a".to_owned()][..])
+    );
+    assert_eq!(of("batch").pods_waiting, 0, "what one cluster says is about itself");
+    for bad in [vec!["x".repeat(2000)], vec!["x".to_owned(); 51]] {
+        let refused = view.report_nodes(waiting(bad)).await.unwrap_err();
+        assert_eq!(refused.message(), "waiting[0]: too many texts, or too long");
+    }
 }

@@ -1,0 +1,70 @@
+//! Clusters on one shard, with every part a real process: control planes, provider, shard, pod controllers, operators. The
+//! machines alone exist on paper.
+
+#![expect(clippy::print_stderr, reason = "tests report how long each hop took")]
+
+mod bars;
+mod cluster;
+mod document;
+mod explain;
+mod faults;
+mod fleet;
+mod fragments;
+mod hops;
+mod preemption;
+#[path = "../support/process.rs"]
+mod process;
+mod walk;
+
+use bigfleet_kube_testbed::{Parts, scenarios};
+
+#[test]
+fn one_cluster() {
+    scenarios(
+        Parts::All,
+        1,
+        scenarios![
+            walk::pods_become_nodes_and_nodes_go_politely,
+            fragments::awkward_pods_get_their_places_and_then_nothing_moves,
+            explain::a_pod_is_explained_through_the_cluster_and_through_the_shard,
+        ],
+    );
+}
+
+#[test]
+fn the_document() {
+    scenarios(Parts::All, 1, scenarios![document::the_walk_is_as_printed]);
+}
+
+#[test]
+fn two_clusters() {
+    scenarios(Parts::All, 1, scenarios![preemption::a_cluster_yields_to_another_and_gets_it_back]);
+}
+
+/// One after another: each breaks what the others need.
+#[test]
+fn under_faults() {
+    scenarios(
+        Parts::All,
+        1,
+        scenarios![
+            faults::the_api_server_restarts,
+            faults::a_watch_is_told_that_its_place_is_gone,
+            faults::etcd_is_lost_for_a_while,
+            faults::the_api_server_stands_still,
+            faults::a_storm_of_writers,
+            faults::the_leader_dies,
+            faults::hostile_requests_are_marked_and_hold_nobody_up,
+        ],
+    );
+}
+
+#[test]
+#[ignore = "minutes; scripts/kube-bars runs it with a release build"]
+fn bars() {
+    scenarios(
+        Parts::All,
+        1,
+        scenarios![bars::two_thousand_pods_on_two_hundred_nodes, bars::twenty_thousand_requests_at_the_start,],
+    );
+}

@@ -1,0 +1,93 @@
+//! Why: the view's explanations, and the same sentences the terminal shows.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri};
+use bigfleet_tell::{Shown, Story, explain};
+use bigfleet_view::v1;
+use prost::Message;
+use serde_json::json;
+use tonic::{Response, Status};
+
+use super::shard;
+use crate::answer::{Answer, Refusal, answer};
+use crate::query::Query;
+use crate::site::Site;
+
+/// How long remedies are looked for.
+const PATIENCE_MILLIS: u32 = 60;
+
+fn told<M: Message>(
+    headers: &HeaderMap,
+    name: &str,
+    answered: Result<Response<M>, Status>,
+    story: impl FnOnce(&M) -> Story,
+) -> Answer {
+    let message = answered.map_err(Refusal::from)?.into_inner();
+    answer(headers, &json!({ "data": Shown::new(name, &message), "story": story(&message) }))
+}
+
+/// `/api/explain/{need, machine, decision, cluster, preemption, why-not}`.
+pub(crate) async fn explain(
+    State(site): State<Arc<Site>>,
+    Path(thing): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
+    let query = Query::read(&uri, &["shard", "name", "machine", "need", "cycle", "at", "thorough", "limit"])?;
+    let mut client = shard(&site, &query)?.client();
+    let (name, at) = (query.text("name"), query.moment()?);
+    match thing.as_str() {
+        "need" => {
+            let request = v1::ExplainNeedRequest {
+                need: name,
+                at,
+                without_remedies: false,
+                machines: 50,
+                patience_millis: if query.flag("thorough")? { u32::MAX } else { PATIENCE_MILLIS },
+            };
+            told(&headers, "NeedExplanation", client.explain_need(request).await, explain::need::story)
+        }
+        "machine" => {
+            let request = v1::ExplainMachineRequest { machine: name, at };
+            told(
+                &headers,
+                "MachineExplanation",
+                client.explain_machine(request).await,
+                explain::machine::story,
+            )
+        }
+        "decision" => {
+            let cycle = query.number("cycle", 0, u64::MAX)?;
+            let request = v1::ExplainDecisionRequest { cycle, machine: query.text("machine") };
+            told(
+                &headers,
+                "DecisionExplanation",
+                client.explain_decision(request).await,
+                explain::decision::story,
+            )
+        }
+        "cluster" => {
+            let request = v1::ExplainClusterRequest { cluster: name };
+            told(
+                &headers,
+                "ClusterExplanation",
+                client.explain_cluster(request).await,
+                explain::cluster::story,
+            )
+        }
+        "preemption" => {
+            let limit = query.number("limit", 20, 200)? as u32;
+            let (machine, need) = (query.text("machine"), query.text("need"));
+            let request = v1::ExplainPreemptionRequest { machine, need, limit };
+            let answered = client.explain_preemption(request).await;
+            told(&headers, "PreemptionExplanation", answered, explain::preemption::story)
+        }
+        "why-not" => {
+            let request = v1::WhyNotRequest { need: query.text("need"), machine: query.text("machine"), at };
+            told(&headers, "WhyNotAnswer", client.why_not(request).await, explain::why_not::story)
+        }
+        _ => Err(Refusal::bad("known are need, machine, decision, cluster, preemption and why-not")),
+    }
+}

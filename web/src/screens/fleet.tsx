@@ -1,0 +1,231 @@
+// Fleet: what there is, who has it, what it costs, and what is being decided.
+import type { JSX } from 'preact';
+import { Chart } from '../chart';
+import { ago, clock, hourly, int, usd, word } from '../format';
+import { useLive } from '../live';
+import { href } from '../router';
+import type { Group, Lane, Summary, SupplyCell } from '../types';
+import { Bar, Card, Empty, Head, Linked, Pill, namesIn } from '../ui';
+
+const MOVING = new Set(['creating', 'configuring', 'draining', 'deleting']);
+const ORDER = ['bare_metal', 'reserved', 'on_demand', 'spot', null];
+
+export function supplyByType(cells: SupplyCell[]) {
+  return ORDER.map((type) => {
+    const mine = cells.filter((cell) => cell.capacity_type === type);
+    const count = (is: (state: string | null) => boolean) =>
+      mine.filter((cell) => is(cell.state)).reduce((sum, cell) => sum + cell.machines, 0);
+    return {
+      type,
+      bound: count((state) => state === 'configured'),
+      moving: count((state) => MOVING.has(state ?? '')),
+      idle: count((state) => state === 'idle'),
+      failed: count((state) => state === 'failed'),
+      quota: count((state) => state === 'speculative'),
+      usd: mine.reduce((sum, cell) => sum + cell.usd_per_hour, 0),
+    };
+  }).filter((row) => row.bound + row.moving + row.idle + row.failed + row.quota > 0);
+}
+
+export function Supply(props: { cells: SupplyCell[]; links?: boolean }): JSX.Element {
+  const rows = supplyByType(props.cells);
+  if (!rows.length) return <Empty>No machine and no quota: no provider has been heard yet.</Empty>;
+  return (
+    <table class="supply">
+      <thead>
+        <tr>
+          <th scope="col">Capacity</th>
+          <th scope="col" class="num">bound</th>
+          <th scope="col" class="num">moving</th>
+          <th scope="col" class="num">idle</th>
+          <th scope="col" class="num">failed</th>
+          <th scope="col" class="num">quota</th>
+          <th scope="col" class="num">$/h</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => {
+          const there = row.bound + row.moving + row.idle + row.failed;
+          return (
+            <tr>
+              <th scope="row">
+                <a href={href(['machines'], { capacity: row.type ?? undefined })}>{word(row.type)}</a>
+                <Bar
+                  label={word(row.type)}
+                  total={there + row.quota}
+                  parts={[
+                    { n: row.bound, tone: 'b-bound', title: 'bound' },
+                    { n: row.moving, tone: 'b-moving', title: 'moving' },
+                    { n: row.idle, tone: 'b-idle', title: 'idle' },
+                    { n: row.failed, tone: 'b-failed', title: 'failed' },
+                    { n: row.quota, tone: 'b-quota', title: 'quota' },
+                  ]}
+                />
+              </th>
+              <td class="num k-bound">{int(row.bound)}</td>
+              <td class="num k-moving">{int(row.moving)}</td>
+              <td class="num k-idle">{int(row.idle)}</td>
+              <td class={row.failed ? 'num bad' : 'num k-failed'}>{int(row.failed)}</td>
+              <td class="num dim">{int(row.quota)}</td>
+              <td class="num strong">{usd(row.usd)}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function laneState(lane: Lane): JSX.Element {
+  if (lane.unmet) return <Pill tone="bad">{int(lane.unmet)} unmet</Pill>;
+  if (lane.short) return <Pill tone="warn">{int(lane.short)} waiting</Pill>;
+  return <Pill tone="good">all covered</Pill>;
+}
+
+export function laneMode(lane: Lane, summary: Summary): JSX.Element {
+  if (lane.paused) return <Pill tone="warn">paused</Pill>;
+  if (summary.dry_run) return <Pill tone="info">dry run</Pill>;
+  if (!lane.connected) return <Pill tone="bad">not connected</Pill>;
+  if (lane.held) return <Pill tone="warn" title="Its last report asks for far less and waits to be confirmed">held</Pill>;
+  return <Pill>auto</Pill>;
+}
+
+export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
+  if (!props.lanes.length) return <Empty>No cluster has reported yet.</Empty>;
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Cluster</th>
+          <th scope="col" class="num">machines</th>
+          <th scope="col" class="num">$/h</th>
+          <th scope="col" class="num">needs</th>
+          <th scope="col">demand</th>
+          <th scope="col">mode</th>
+        </tr>
+      </thead>
+      <tbody>
+        {props.lanes.map((lane) => (
+          <tr>
+            <th scope="row"><a href={href(['cluster', lane.cluster])}>{lane.cluster}</a></th>
+            <td class="num">{int(lane.machines)}</td>
+            <td class="num">{usd(lane.usd_per_hour)}</td>
+            <td class="num">{int(lane.needs)}</td>
+            <td>{laneState(lane)}</td>
+            <td>{laneMode(lane, props.summary)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+const KIND: Record<string, string> = {
+  bootstrap: 'bind',
+  provision: 'buy',
+  preempt: 'preempt',
+  reclaim: 'reclaim',
+  delete: 'give back',
+};
+
+export function Feed(props: { groups: Group[]; now: string | null; most: number; plan?: boolean }): JSX.Element {
+  if (!props.groups.length) return <Empty>Nothing was decided since this page was opened. Silence means that all is well.</Empty>;
+  return (
+    <ol class="feed">
+      {props.groups.slice(0, props.most).map((group) => {
+        const names = namesIn([group.data, ...group.machines.map((machine) => ({ machine }))]);
+        return (
+          <li key={`${group.shard}/${group.data.cycle}/${group.data.kind}/${group.data.machine}`} class={group.withheld ? 'withheld' : ''}>
+            <time>{props.plan ? 'next' : clock(group.data.time, props.now)}</time>
+            <span class={`kind ${group.data.kind}`}>{KIND[group.data.kind ?? ''] ?? group.data.kind}</span>
+            <span class="what">
+              <span><Linked text={group.said} names={names} /></span>
+              <span class="why"><Linked text={group.why} names={names} /></span>
+            </span>
+            {!props.plan && <a class="ask" href={href(['decision', String(group.data.cycle), group.data.machine])} aria-label={`Why: ${group.said}`}>why</a>}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Tile(props: { label: string; value: string; sub: string; tone?: string; children?: JSX.Element; to: string }): JSX.Element {
+  return (
+    <a class={`tile ${props.tone ?? ''}`} href={props.to}>
+      <span class="label">{props.label}</span>
+      <span class="value">{props.value}</span>
+      <span class="sub">{props.sub}</span>
+      {props.children}
+    </a>
+  );
+}
+
+export function Fleet(): JSX.Element {
+  const { state, feed, columns } = useLive();
+  const summary = state?.summary;
+  if (!summary) return <p class="loading">Waiting for the first word of a shard…</p>;
+  const now = summary.as_of?.now ?? null;
+  const bound = summary.lanes.reduce((sum, lane) => sum + lane.machines, 0);
+  const withheld = summary.withheld.reduce((sum, count) => sum + count.actions, 0);
+  const time = columns?.time ?? [];
+  const since = time[0] ? clock(new Date(time[0] * 1000).toISOString(), now) : 'now';
+  const spark = (values: number[], color: string, label: string, bars = false) =>
+    time.length > 1 ? (
+      <Chart small title={label} time={time} height={38} format={String} lines={[{ label, values, color, fill: true, bars }]} />
+    ) : (
+      <span class="nochart" />
+    );
+  return (
+    <>
+      <Head title="Fleet" cmd="bigfleet top" />
+      <div class="tiles">
+        <Tile to={href(['cost'])} label="Spend" value={hourly(summary.usd_per_hour)} sub={`${usd(summary.idle_usd_per_hour)} of it idle`}>
+          {spark(columns?.usd ?? [], '--accent', 'spend an hour')}
+        </Tile>
+        <Tile to={href(['needs'], { unmet: '1' })} label="Unmet needs" tone={summary.unmet ? 'bad' : 'good'} value={int(summary.unmet)} sub={`of ${int(summary.needs)}; ${int(summary.short - summary.unmet)} waiting for machines`}>
+          {spark(columns?.unmet ?? [], '--bad', 'unmet needs')}
+        </Tile>
+        <Tile to={href(['machines'], { state: 'configured' })} label="Bound machines" value={int(bound)} sub={`${int(summary.moves)} moves under way`}>
+          {spark(columns?.bound ?? [], '--good', 'bound machines')}
+        </Tile>
+        <Tile to={href(['timeline'])} label="Actions" value={int(columns?.actions.reduce((sum, n) => sum + n, 0) ?? 0)} tone={withheld ? 'warn' : ''} sub={`since ${since}; ${withheld ? `${int(withheld)} withheld by rails` : 'nothing withheld'}`}>
+          {spark(columns?.actions ?? [], '--kind', 'actions', true)}
+        </Tile>
+      </div>
+      <div class="two">
+        <div class="stack">
+          <Card title="Supply" aside={<span class="legend"><i class="b-bound" />bound <i class="b-moving" />moving <i class="b-idle" />idle <i class="b-failed" />failed <i class="b-quota" />quota</span>}>
+            <Supply cells={summary.supply} />
+          </Card>
+          <Card title="Clusters">
+            <Lanes lanes={summary.lanes} summary={summary} />
+          </Card>
+          {summary.worst.length > 0 && (
+            <Card title="Short, the most important first" aside={<a href={href(['needs'], { unmet: '1' })}>all</a>}>
+              <table>
+                <thead>
+                  <tr><th scope="col">Need</th><th scope="col">cluster</th><th scope="col" class="num">priority</th><th scope="col">because</th><th scope="col" class="num">for</th></tr>
+                </thead>
+                <tbody>
+                  {summary.worst.slice(0, 6).map((one) => (
+                    <tr>
+                      <th scope="row"><a href={href(['need', one.need?.id ?? ''])}>{one.need?.group || one.need?.id}</a></th>
+                      <td>{one.need?.cluster}</td>
+                      <td class="num">{int(one.priority)}</td>
+                      <td class={one.reason === 'in_flight' ? 'warn' : 'bad'}>{(one.reason ?? '').replaceAll('_', ' ')}</td>
+                      <td class="num">{ago(one.since, now)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </Card>
+          )}
+        </div>
+        <Card title="Decisions, as they fall" aside={<a href={href(['timeline'])}>look back</a>} class="feedcard">
+          <Feed groups={feed} now={now} most={40} />
+        </Card>
+      </div>
+    </>
+  );
+}

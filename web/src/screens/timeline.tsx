@@ -1,0 +1,185 @@
+// Timeline: any recorded cycle as it was, and two of them side by side.
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { get } from '../api';
+import { Chart } from '../chart';
+import { change, delta, hourly, int, usd } from '../format';
+import { useLive } from '../live';
+import { go, href, replace, usePlace } from '../router';
+import type { AsOf, Group, Lane, NeedRef, SupplyCell } from '../types';
+import { Ask, Card, Empty, Head, useAsk } from '../ui';
+import { Feed, Supply, supplyByType } from './fleet';
+
+interface Moment {
+  as_of: AsOf;
+  time: string;
+  lanes: Lane[];
+  supply: SupplyCell[] | null;
+  usd_per_hour: number | null;
+  short: { data: { need: NeedRef | null; priority: number }; reason: string; misses: string }[];
+  groups: Group[];
+}
+
+function useMoment(at: string | undefined) {
+  return useAsk<Moment | null>((signal) => (at ? get('moment', { at }, signal) : Promise.resolve(null)), `moment ${at}`);
+}
+
+function Then(props: { moment: Moment }): JSX.Element {
+  const { moment } = props;
+  return (
+    <div class="two">
+      <div class="stack">
+        <Card title="Clusters then">
+          <table>
+            <thead><tr><th scope="col">Cluster</th><th scope="col" class="num">machines</th><th scope="col" class="num">$/h</th><th scope="col" class="num">needs</th><th scope="col" class="num">unmet</th></tr></thead>
+            <tbody>
+              {moment.lanes.map((lane) => (
+                <tr><th scope="row">{lane.cluster}</th><td class="num">{int(lane.machines)}</td><td class="num">{usd(lane.usd_per_hour)}</td><td class="num">{int(lane.needs)}</td><td class={lane.unmet ? 'num bad' : 'num'}>{int(lane.unmet)}</td></tr>
+              ))}
+            </tbody>
+          </table>
+        </Card>
+        <Card title="Supply then">{moment.supply ? <Supply cells={moment.supply} /> : <Empty>The build that wrote this record did not keep it.</Empty>}</Card>
+        <Card title="Short then">
+          {moment.short.length ? (
+            <table>
+              <thead><tr><th scope="col">Need</th><th scope="col">cluster</th><th scope="col">because</th><th scope="col">misses</th></tr></thead>
+              <tbody>
+                {moment.short.slice(0, 50).map((one) => (
+                  <tr><th scope="row"><a href={href(['need', one.data.need?.id ?? ''], { at: String(moment.as_of.cycle) })}>{one.data.need?.group || one.data.need?.id}</a></th><td>{one.data.need?.cluster}</td><td class="bad">{one.reason}</td><td>{one.misses}</td></tr>
+                ))}
+              </tbody>
+            </table>
+          ) : <Empty>Nothing was short.</Empty>}
+        </Card>
+      </div>
+      <Card title={`What cycle ${moment.as_of.cycle} decided`}>
+        {moment.groups.length ? <Feed groups={moment.groups} now={moment.as_of.cycle_time} most={100} /> : <Empty>Nothing.</Empty>}
+      </Card>
+    </div>
+  );
+}
+
+function Compare(props: { a: Moment; b: Moment }): JSX.Element {
+  const { a, b } = props;
+  const clusters = [...new Set([...a.lanes, ...b.lanes].map((lane) => lane.cluster))].sort();
+  const of = (moment: Moment, cluster: string) => moment.lanes.find((lane) => lane.cluster === cluster);
+  const keys = (moment: Moment) => new Set(moment.short.map((one) => `${one.data.need?.cluster}/${one.data.need?.group || one.data.need?.id}`));
+  const [before, after] = [keys(a), keys(b)];
+  const fell = [...after].filter((key) => !before.has(key));
+  const rose = [...before].filter((key) => !after.has(key));
+  const types = supplyByType([...(a.supply ?? []), ...(b.supply ?? [])]).map((row) => row.type);
+  const row = (moment: Moment, type: string | null) => supplyByType(moment.supply ?? []).find((one) => one.type === type);
+  const differs = (x: number, y: number) => (x === y ? 'num dim' : 'num strong');
+  return (
+    <Card title={`Cycle ${a.as_of.cycle} (${a.time}) against cycle ${b.as_of.cycle} (${b.time})`}>
+      <div class="two even">
+        <div>
+          <h3>Clusters</h3>
+          <table>
+            <thead><tr><th scope="col">Cluster</th><th scope="col" class="num">machines</th><th scope="col" class="num">$/h</th><th scope="col" class="num">needs</th><th scope="col" class="num">unmet</th></tr></thead>
+            <tbody>
+              {clusters.map((cluster) => {
+                const [x, y] = [of(a, cluster), of(b, cluster)];
+                return (
+                  <tr>
+                    <th scope="row">{cluster}</th>
+                    <td class={differs(x?.machines ?? 0, y?.machines ?? 0)}>{delta((y?.machines ?? 0) - (x?.machines ?? 0))}</td>
+                    <td class={differs(x?.usd_per_hour ?? 0, y?.usd_per_hour ?? 0)}>{change((y?.usd_per_hour ?? 0) - (x?.usd_per_hour ?? 0))}</td>
+                    <td class={differs(x?.needs ?? 0, y?.needs ?? 0)}>{delta((y?.needs ?? 0) - (x?.needs ?? 0))}</td>
+                    <td class={differs(x?.unmet ?? 0, y?.unmet ?? 0)}>{delta((y?.unmet ?? 0) - (x?.unmet ?? 0))}</td>
+                  </tr>
+                );
+              })}
+              <tr class="sum"><th scope="row">fleet</th><td class="num">{delta(b.lanes.reduce((s, l) => s + l.machines, 0) - a.lanes.reduce((s, l) => s + l.machines, 0))}</td><td class="num">{change((b.usd_per_hour ?? 0) - (a.usd_per_hour ?? 0))}</td><td class="num" /><td class="num" /></tr>
+            </tbody>
+          </table>
+        </div>
+        <div>
+          <h3>Supply</h3>
+          <table>
+            <thead><tr><th scope="col">Capacity</th><th scope="col" class="num">bound</th><th scope="col" class="num">moving</th><th scope="col" class="num">idle</th><th scope="col" class="num">failed</th><th scope="col" class="num">$/h</th></tr></thead>
+            <tbody>
+              {types.map((type) => {
+                const [x, y] = [row(a, type), row(b, type)];
+                return (
+                  <tr>
+                    <th scope="row">{type?.replaceAll('_', '-') ?? '–'}</th>
+                    {(['bound', 'moving', 'idle', 'failed'] as const).map((key) => <td class={differs(x?.[key] ?? 0, y?.[key] ?? 0)}>{delta((y?.[key] ?? 0) - (x?.[key] ?? 0))}</td>)}
+                    <td class={differs(x?.usd ?? 0, y?.usd ?? 0)}>{change((y?.usd ?? 0) - (x?.usd ?? 0))}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+          <h3>Needs</h3>
+          <p class="note">{fell.length ? `Short now and not before: ${fell.slice(0, 10).join(', ')}${fell.length > 10 ? ` and ${int(fell.length - 10)} more` : ''}.` : 'None fell short.'} {rose.length ? `Covered again: ${rose.slice(0, 10).join(', ')}.` : ''}</p>
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+export function Timeline(): JSX.Element {
+  const { query } = usePlace();
+  const { state, columns, hello, feed } = useLive();
+  const at = query.get('at') ?? undefined;
+  const against = query.get('against') ?? undefined;
+  const moment = useMoment(at);
+  const other = useMoment(against);
+  const summary = state?.summary ?? null;
+  const last = summary?.as_of?.cycle ?? 0;
+  const version = hello?.shards[0]?.version;
+  const oldest = Number(version?.oldest_cycle ?? 0) || 1;
+  const recording = version?.recording === true;
+  const shown = moment.data?.as_of.cycle ?? last;
+  const [typed, setTyped] = useState('');
+  const look = (cycle: number) => replace(['timeline'], { at: String(Math.min(Math.max(cycle, oldest), last)), against });
+  const mark = moment.data?.as_of.cycle_time ? Date.parse(moment.data.as_of.cycle_time) / 1000 : undefined;
+  const pick = (time: number) => go(['timeline'], { at: `t${Math.round(time * 1000)}000000`, against });
+  const time = columns?.time ?? [];
+  return (
+    <>
+      <Head title="Timeline" cmd={at ? `bigfleet get clusters --at ${shown}` : 'bigfleet get decisions --all'} />
+      {!recording && <p class="note warn">This shard keeps no record, so it cannot look back: run it with a data folder.</p>}
+      <Card>
+        <div class="scrub">
+          <button onClick={() => look(shown - 1)} disabled={!recording || shown <= oldest} aria-label="One cycle back">‹</button>
+          <input type="range" aria-label="Cycle" min={oldest} max={Math.max(oldest, last)} value={shown} disabled={!recording} onChange={(event) => look(Number(event.currentTarget.value))} />
+          <button onClick={() => look(shown + 1)} disabled={!recording || shown >= last} aria-label="One cycle on">›</button>
+          <form onSubmit={(event) => { event.preventDefault(); if (Number(typed) > 0) look(Number(typed)); }}>
+            <label>Cycle <input class="short" inputMode="numeric" value={typed} placeholder={String(shown)} onInput={(event) => setTyped(event.currentTarget.value.replace(/\D/g, ''))} /></label>
+          </form>
+          {at && !against && <button onClick={() => go(['timeline'], { at: String(last), against: String(shown) })}>Compare with now</button>}
+          {against && <button onClick={() => go(['timeline'], { at })}>End comparison</button>}
+          {at && <button class="act" onClick={() => go(['timeline'])}>Live (L)</button>}
+        </div>
+        <p class="dim small-text">Recorded: cycles {int(oldest)} to {int(last)}. Drag, type a cycle, or click into a chart.</p>
+        {time.length > 1 ? (
+          <div class="charts">
+            <Chart title="Spend, $/h" time={time} height={150} format={usd} mark={mark} onPick={pick} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
+            <Chart title="Needs that are short" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'unmet', values: columns!.unmet, color: '--bad', fill: true }, { label: 'short', values: columns!.short, color: '--warn' }]} />
+            <Chart title="Actions begun" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'actions', values: columns!.actions, color: '--kind', bars: true }, { label: 'withheld', values: columns!.withheld, color: '--warn' }]} />
+            <Chart title="Bound machines" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'bound', values: columns!.bound, color: '--good', fill: true }]} />
+          </div>
+        ) : <Empty>The history begins when the page's server does; it will be drawn here.</Empty>}
+      </Card>
+      {!at && (
+        <Card title="The newest decisions">
+          <Feed groups={feed} now={summary?.as_of?.now ?? null} most={50} />
+        </Card>
+      )}
+      {at && (
+        <Ask of={moment} what="moment">
+          {(found) => found && (
+            <>
+              {against && <Ask of={other} what="other moment">{(first) => first && <Compare a={first} b={found} />}</Ask>}
+              <p class="say head">Cycle {int(found.as_of.cycle)}, {found.time}{found.usd_per_hour !== null ? `: ${hourly(found.usd_per_hour)}` : ''}</p>
+              <Then moment={found} />
+            </>
+          )}
+        </Ask>
+      )}
+    </>
+  );
+}
