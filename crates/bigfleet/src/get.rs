@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::coordinator;
 use crate::exit::Failure;
 use crate::reach::block_on;
 
@@ -57,6 +58,16 @@ enum Thing {
     Shortfalls(shortfalls::Args),
     #[command(visible_alias = "rail")]
     Rails(rails::Args),
+    /// The shards of a coordinator
+    Shards(coordinator::ListArgs),
+    /// Topology domains and who holds them
+    Domains(coordinator::ListArgs),
+    /// How many machines of a kind shards may hold
+    Quotas(coordinator::ListArgs),
+    /// Which shard a cluster talks to
+    Bindings(coordinator::ListArgs),
+    /// Machines that were handed from one shard to another
+    Transfers(coordinator::ListArgs),
 }
 
 /// Prints the list.
@@ -72,6 +83,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Thing::Sessions(args) => watch::run(args, &args.list).await,
             Thing::Shortfalls(args) => watch::run(args, &args.list).await,
             Thing::Rails(args) => rails::run(args).await,
+            Thing::Shards(args) => coordinator::list(coordinator::Kind::Shards, args).await,
+            Thing::Domains(args) => coordinator::list(coordinator::Kind::Domains, args).await,
+            Thing::Quotas(args) => coordinator::list(coordinator::Kind::Quotas, args).await,
+            Thing::Bindings(args) => coordinator::list(coordinator::Kind::Bindings, args).await,
+            Thing::Transfers(args) => coordinator::list(coordinator::Kind::Transfers, args).await,
         }
     })
 }

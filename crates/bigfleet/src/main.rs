@@ -8,6 +8,7 @@ mod at;
 mod clock;
 mod conform;
 mod context;
+mod coordinator;
 mod crds;
 mod cycle;
 mod daemon;
@@ -71,6 +72,13 @@ enum Command {
     Shard(Box<shard::Args>),
     Web(Box<web::Args>),
     Operator(Box<operator::Args>),
+    Coordinator(Box<coordinator::Args>),
+    Assign(coordinator::AssignArgs),
+    Unassign(coordinator::UnassignArgs),
+    Quota(coordinator::QuotaArgs),
+    Bind(coordinator::BindArgs),
+    Unbind(coordinator::UnbindArgs),
+    RemoveShard(coordinator::RemoveShardArgs),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
@@ -101,6 +109,13 @@ fn main() -> ExitCode {
         Command::Shard(args) => shard::run(&args),
         Command::Web(args) => web::run(&args),
         Command::Operator(args) => operator::run(&args),
+        Command::Coordinator(args) => coordinator::run(&args),
+        Command::Assign(args) => coordinator::assign(&args),
+        Command::Unassign(args) => coordinator::unassign(&args),
+        Command::Quota(args) => coordinator::quota(&args),
+        Command::Bind(args) => coordinator::bind(&args),
+        Command::Unbind(args) => coordinator::unbind(&args),
+        Command::RemoveShard(args) => coordinator::remove_shard(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),

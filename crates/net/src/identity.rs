@@ -10,7 +10,7 @@ use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// Who somebody is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// The operator of this cluster.
     Cluster(Box<str>),

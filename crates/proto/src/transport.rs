@@ -16,6 +16,8 @@ use tonic::client::GrpcService;
 use tonic::codegen::{Bytes, StdError};
 use tonic::transport::{Endpoint, Server};
 
+use crate::coordinator_v1::fleet_client::FleetClient;
+use crate::coordinator_v1::fleet_server::{Fleet, FleetServer};
 use crate::provider_v1::machine_stream_server::{MachineStream, MachineStreamServer};
 use crate::v1alpha1::capacity_provider_client::CapacityProviderClient;
 use crate::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
@@ -102,6 +104,7 @@ limited!(provider_server, provider_client, CapacityProvider, CapacityProviderSer
 limited!(shard_server, shard_client, Shard, ShardServer, ShardClient);
 limited!(shard_read_server, shard_read_client, ShardRead, ShardReadServer, ShardReadClient);
 limited!(coordinator_server, coordinator_client, Coordinator, CoordinatorServer, CoordinatorClient);
+limited!(fleet_server, fleet_client, Fleet, FleetServer, FleetClient);
 
 /// Both services of a provider: the calls everybody knows, and listings that stream.
 pub fn provider_servers<T: CapacityProvider, L: MachineStream>(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bigfleet_net::{SystemClock, TlsError, TlsFiles, http, incoming, reflection, until};
+use bigfleet_net::{Budget, CallLayer, InFlight, SystemClock, TlsError, TlsFiles, http, reflection, until};
 use bigfleet_proto::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use bigfleet_proto::{STREAM_FILE_DESCRIPTOR_SET, transport};
 use thiserror::Error;
@@ -103,15 +103,17 @@ impl<S: CapacityProvider + Lister> Server<S> {
         let service = Arc::new(self.service);
         let (calls, listings) = transport::provider_servers(service.clone(), Streamed(service));
         let files = [STREAM_FILE_DESCRIPTOR_SET];
+        // Callers live in real time, however fast the provider's clock runs.
+        let callers = Arc::new(SystemClock::start());
+        let layer = CallLayer::new(Budget::new(InFlight::default()), callers);
         let routes = transport::server()
+            .layer(layer.clone())
             .add_service(calls)
             .add_service(listings)
             .add_service(health)
             .add_service(reflection(&files, Builder::build_v1))
             .add_service(reflection(&files, Builder::build_v1alpha));
-        // Callers live in real time, however fast the provider's clock runs.
-        let callers = Arc::new(SystemClock::start());
-        let connections = incoming(self.grpc, self.tls, callers, CONNECTIONS);
+        let connections = layer.incoming(self.grpc, self.tls, CONNECTIONS);
         let mut calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
         if let Some(listener) = self.http {
             let (handle, ready) = (self.handle.clone(), ready.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bigfleet_net::{Clock, nanos};
+use bigfleet_net::{Budget, Clock, nanos};
 use bigfleet_shard::{ProviderId, Shard};
 
 use crate::core::Core;
@@ -25,6 +25,7 @@ pub(crate) struct Observer {
     pub(crate) callers: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) sessions: Sessions,
+    pub(crate) budget: Budget,
     pub(crate) is_stopping: Arc<AtomicBool>,
 }
 
@@ -69,7 +70,8 @@ impl Observer {
             };
             (survey, from) = self.core.look(next).await.ok()?;
         }
-        Some(snapshot.with_survey(survey).with_sessions(self.sessions.depths()))
+        let snapshot = snapshot.with_survey(survey).with_sessions(self.sessions.depths());
+        Some(snapshot.with_in_flight(self.budget.in_flight()))
     }
 }
 

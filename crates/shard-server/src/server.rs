@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bigfleet_net::{Clock, SystemClock, dial, http, incoming, reflection, until};
+use bigfleet_net::{Budget, CallLayer, Clock, SystemClock, descriptors, dial, http, reflection, until};
 use bigfleet_proto::transport;
 use bigfleet_record::tape::Writer;
 use bigfleet_record::{FolderWatch, LostMemory, Start, Store};
@@ -36,6 +36,9 @@ use supervise::{Parts, supervise};
 
 /// How many connections may be open beyond those of sessions.
 const MORE_CONNECTIONS: usize = 1024;
+/// Of the files this process may open, those that are not for connections that have begun: the store, the record, providers,
+/// the HTTP port, and callers that are about to begin.
+const KEPT_DESCRIPTORS: usize = 640;
 
 /// A server that runs. It goes on until it is stopped or a part of it dies; dropping this stops it too.
 pub struct Running {
@@ -227,7 +230,10 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     );
     set_serving(&health, true).await;
     let files = &[bigfleet_view::FILE_DESCRIPTOR_SET];
+    let budget = Budget::new(settings.in_flight);
+    let layer = CallLayer::new(budget.clone(), callers.clone());
     let routes = transport::server()
+        .layer(layer.clone())
         .add_service(SessionService(sessions.clone()))
         .add_service(transport::shard_read_server(view.clone()))
         .add_service(bigfleet_view::cluster_view_server(view.clone()))
@@ -236,7 +242,8 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         .add_service(reflection(files, Builder::build_v1))
         .add_service(reflection(files, Builder::build_v1alpha));
     let most_connections = settings.most_sessions + MORE_CONNECTIONS;
-    let connections = incoming(grpc, tls, callers.clone(), most_connections);
+    let most_connections = most_connections.min(descriptors().saturating_sub(KEPT_DESCRIPTORS).max(1));
+    let connections = layer.incoming(grpc, tls, most_connections);
     let calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(halted.clone())));
     let http = http.map(|listener| {
         let observer = Observer {
@@ -245,6 +252,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
             callers: callers.clone(),
             metrics: metrics.clone(),
             sessions: sessions.clone(),
+            budget,
             is_stopping: is_stopping.clone(),
         };
         let scraped = observer.clone();

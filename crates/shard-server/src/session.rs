@@ -13,6 +13,7 @@ use bigfleet_net::Clock;
 use bigfleet_shard::{Frame, HangUp, SessionId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::core::Core;
@@ -43,6 +44,8 @@ struct Inner {
     /// Real time, in which operators live.
     callers: Arc<dyn Clock>,
     metrics: Metrics,
+    /// Whoever reads a huge roll-up.
+    huge: Arc<Semaphore>,
 }
 
 /// What all sessions share.
@@ -72,6 +75,7 @@ impl Sessions {
             clock,
             callers,
             metrics,
+            huge: Arc::new(Semaphore::new(1)),
         }))
     }
 

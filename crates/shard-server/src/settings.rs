@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bigfleet_net::{DialError, TlsError, TlsFiles};
+use bigfleet_net::{DialError, InFlight, TlsError, TlsFiles};
 use bigfleet_record::tape::{Limits, TapeError};
 use bigfleet_record::{LostMemory, OpenError};
 use bigfleet_shard::{Config, ProviderConfig};
@@ -72,6 +72,8 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// How many sessions may be open at once.
     pub most_sessions: usize,
+    /// How many bytes of unfinished messages callers may have us hold.
+    pub in_flight: InFlight,
     /// The coordinator, if there is one.
     pub coordinator: Option<Reporting>,
     /// Whether the machines are not real, so that whoever shows them can say so.
@@ -111,6 +113,7 @@ impl Settings {
             http: Some(anywhere),
             tls: None,
             most_sessions: 20_000,
+            in_flight: InFlight::default(),
             coordinator: None,
             simulated: false,
             stop_grace: Duration::from_secs(5),

@@ -51,8 +51,29 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Connects a control plane to a fleet under this name.
+    /// Connects a control plane to a fleet under this name; its machines become nodes on paper.
     pub(crate) async fn connect(plane: &ControlPlane, name: &str, fleet: &Fleet) -> Self {
+        let joining = tokio::spawn(join_machines(plane.client().await));
+        Self::connect_with(plane, name, fleet, "join {{ .ClusterID }} with {{ .JoinToken }}", joining).await
+    }
+
+    /// The same for machines that become nodes by themselves, with this bootstrap template.
+    pub(crate) async fn connect_hosts(
+        plane: &ControlPlane,
+        name: &str,
+        fleet: &Fleet,
+        template: &str,
+    ) -> Self {
+        Self::connect_with(plane, name, fleet, template, tokio::spawn(std::future::ready(()))).await
+    }
+
+    async fn connect_with(
+        plane: &ControlPlane,
+        name: &str,
+        fleet: &Fleet,
+        bootstrap: &str,
+        joining: JoinHandle<()>,
+    ) -> Self {
         let client = plane.client().await;
         let clock = Arc::new(SystemClock::start());
         install(&client, &*clock).await.unwrap();
@@ -71,8 +92,7 @@ impl Cluster {
         let kubeconfig =
             plane.kubeconfig_file_of_account("bigfleet-system", "bigfleet-operator").await.unwrap();
         let template = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(template.path(), "join {{ .ClusterID }} with {{ .JoinToken }}").unwrap();
-        let joining = tokio::spawn(join_machines(client.clone()));
+        std::fs::write(template.path(), bootstrap).unwrap();
         let mut cluster = Self {
             client,
             clock,

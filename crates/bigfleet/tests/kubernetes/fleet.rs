@@ -44,9 +44,13 @@ impl Fleet {
         let count = machines.to_string();
         let arguments = ["provider", "sim", "--use-fake-backend", "--seed-count", &count];
         let places = ["--addr", &provider, "--http", "none"];
-        let sim = Process::start("provider", &[&arguments[..], &places].concat());
+        Self::behind("sim", Process::start("provider", &[&arguments[..], &places].concat()), &provider)
+    }
+
+    /// Starts a shard behind a provider that was started.
+    pub(crate) fn behind(name: &str, process: Process, provider: &str) -> Self {
         let listen = format!("127.0.0.1:{}", free_port());
-        let cloud = format!("sim=http://{provider}");
+        let cloud = format!("{name}=http://{provider}");
         let arguments =
             ["shard", "--memory-only", "--metrics", "none", "--listen", &listen, "--provider", &cloud];
         let shard = Process::start("shard", &[&arguments[..], &QUICK].concat());
@@ -54,7 +58,7 @@ impl Fleet {
             provider: format!("http://{provider}"),
             shard: format!("http://{listen}"),
             _shard: shard,
-            _provider: sim,
+            _provider: process,
         }
     }
 

@@ -11,6 +11,7 @@ mod faults;
 mod fleet;
 mod fragments;
 mod hops;
+mod metal;
 mod preemption;
 #[path = "../support/process.rs"]
 mod process;
@@ -34,6 +35,11 @@ fn one_cluster() {
 #[test]
 fn the_document() {
     scenarios(Parts::All, 1, scenarios![document::the_walk_is_as_printed]);
+}
+
+#[test]
+fn real_hosts() {
+    scenarios(Parts::All, 1, scenarios![metal::hosts_join_as_hollow_nodes_and_leave_again]);
 }
 
 #[test]

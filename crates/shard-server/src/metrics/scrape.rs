@@ -73,6 +73,16 @@ impl Snapshot {
         self
     }
 
+    /// How many bytes of unfinished messages callers have us hold.
+    pub(crate) fn with_in_flight(mut self, bytes: usize) -> Self {
+        self.gauge(
+            "bytes_in_flight",
+            "Bytes of requests that are not whole or not read yet",
+            one(bytes as f64),
+        );
+        self
+    }
+
     /// What a walk over all machines found.
     pub(crate) fn with_survey(mut self, survey: Survey) -> Self {
         let series = survey.moves.into_iter().map(|((kind, stage), count)| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_border::session::{Rollups, Session, Taken};
-use bigfleet_net::{Peer, Role};
+use bigfleet_net::{Peer, Purse, Role};
 use bigfleet_shard::Event;
 use bytes::Bytes;
 use tokio_stream::{Stream, StreamExt};
@@ -22,6 +22,7 @@ pub(crate) async fn read(
     sessions: Sessions,
     line: Arc<Line>,
     peer: Option<Peer>,
+    purse: Option<Purse>,
     mut inbound: impl Stream<Item = Result<Bytes, Status>> + Unpin,
 ) {
     let inner = &sessions.0;
@@ -37,7 +38,7 @@ pub(crate) async fn read(
         Ok(cluster) => {
             tracing::info!(session = line.id.0, cluster = &*cluster, "an operator connected");
             let rollups = Rollups::new(line.id, cluster.clone());
-            let desk = Desk::new(rollups, inner.core.clone(), inner.metrics.clone());
+            let desk = Desk::new(rollups, purse, &sessions);
             let ended = tokio::select! {
                 ended = follow(&sessions, &mut session, &desk, &mut inbound) => ended,
                 () = line.is_over() => None,
@@ -66,7 +67,8 @@ async fn open(
     peer: Option<&Peer>,
     inbound: &mut (impl Stream<Item = Result<Bytes, Status>> + Unpin),
 ) -> Result<Arc<str>, Option<Status>> {
-    let first = inbound.next().await.ok_or(None)?.map_err(|_| None)?;
+    let about_the_frame = |status| Some(status).filter(is_about_the_frame);
+    let first = inbound.next().await.ok_or(None)?.map_err(about_the_frame)?;
     let taken = session.take(&first, |cluster| vouch(peer, cluster)).inspect_err(|status| {
         if status.code() == Code::PermissionDenied {
             sessions.0.metrics.identity_rejected();
@@ -102,7 +104,7 @@ async fn follow(
         // A connection that broke needs no status; one that sends nonsense gets one.
         let frame = match frame {
             Ok(frame) => frame,
-            Err(status) if status.code() == Code::OutOfRange => return Some(status),
+            Err(status) if is_about_the_frame(&status) => return Some(status),
             Err(_) => return None,
         };
         if let Err(status) = take(sessions, session, desk, &frame).await {
@@ -112,12 +114,17 @@ async fn follow(
     None
 }
 
+/// Whether the other end is still there and must be told what is wrong with what it sends: too large, too much, too slow.
+fn is_about_the_frame(status: &Status) -> bool {
+    matches!(status.code(), Code::OutOfRange | Code::ResourceExhausted | Code::DeadlineExceeded)
+}
+
 async fn take(sessions: &Sessions, session: &mut Session, desk: &Desk, frame: &Bytes) -> Result<(), Status> {
     let inner = &sessions.0;
     // It was vouched for when it opened, and speaks for no other cluster.
     match session.take(frame, |_| Ok(()))? {
         Taken::Tell(event) => inner.core.tell(event).await.map_err(stopping)?,
-        Taken::Rollup(bytes) => desk.take(bytes, inner.clock.now_unix_nanos()),
+        Taken::Rollup(bytes) => desk.take(bytes, inner.clock.now_unix_nanos())?,
         Taken::Ignored => inner.metrics.frame_ignored(),
     }
     Ok(())

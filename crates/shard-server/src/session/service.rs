@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bigfleet_model::limits::FRAME_BYTES;
-use bigfleet_net::Peer;
+use bigfleet_net::{Peer, Purse};
 use bytes::Bytes;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -63,8 +63,9 @@ impl StreamingService<Bytes> for SessionService {
                 line.sits_on(peer.cut.seat());
             }
             let frames = Frames::new(Arc::clone(&line), sessions.clone());
+            let purse = request.extensions().get::<Purse>().cloned();
             // The answer begins at once: some operators wait for its head before they say hello.
-            tokio::spawn(reader::read(sessions, line, peer, request.into_inner()));
+            tokio::spawn(reader::read(sessions, line, peer, purse, request.into_inner()));
             Ok(Response::new(frames))
         })
     }

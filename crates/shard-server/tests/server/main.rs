@@ -1,6 +1,7 @@
 //! The server over real sockets, against the simulated cloud and scripted operators.
 
 mod calls;
+mod hostile;
 mod house;
 mod listing;
 mod metrics;

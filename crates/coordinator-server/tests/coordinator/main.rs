@@ -1,0 +1,6 @@
+//! Coordinators over real sockets, on a real file and a real etcd of three members that are killed and frozen.
+
+mod etcd;
+mod failures;
+mod replicas;
+mod stores;
