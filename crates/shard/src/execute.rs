@@ -324,10 +324,8 @@ impl Shard {
     /// blob that expired in line, and no operator to ask for another), and whatever ends a flight must not find the line
     /// half walked. Such a flight touches no other machine, so the rest of the line is still as it was copied.
     pub(crate) fn pump(&mut self, now: i64, step: &mut Step) {
-        let places = match self.config.has(Bug::PlacesUnbounded) {
-            true => usize::MAX,
-            false => self.config.limits.flights,
-        };
+        let unbounded = self.config.has(Bug::PlacesUnbounded);
+        let places = if unbounded { usize::MAX } else { self.config.limits.flights };
         if !std::mem::take(&mut self.pump_due) || self.calling >= places {
             return;
         }

@@ -52,7 +52,9 @@ impl Shard {
         }
         if self.config.has(Bug::GateOpen) {
             let names: Vec<Arc<str>> = self.clusters.keys().cloned().collect();
-            names.iter().for_each(|name| self.has_reported(name, now));
+            for name in &names {
+                self.has_reported(name, now);
+            }
         }
         for (name, held) in held {
             self.clusters.entry(name).or_default().held = Some(held);
@@ -165,7 +167,7 @@ impl Shard {
             if !believed {
                 let (seen, of) = (held.seen, self.config.guard.confirmations);
                 if cluster.held.as_ref() != Some(&held) {
-                    step.facts.push(Fact::Held(name.clone(), Some(held.clone())));
+                    step.facts.push(Fact::Held(name.clone(), Some(held)));
                 }
                 cluster.held = Some(held);
                 cluster.pending = Some((session, rollup));

@@ -153,14 +153,14 @@ impl Losses {
     /// clusters have. The accounts that were opened, and the machines written down.
     pub(crate) fn note(
         &mut self,
-        of: Of,
+        of: &Of,
         (id, loss): (Box<str>, Loss),
         (left, fleet): (Bill, Bill),
         (guard, rails): (&GuardConfig, &RailConfig),
         now: i64,
     ) -> Noted {
         self.replacements.remove(&id);
-        if let Some(account) = self.accounts.get_mut(&of) {
+        if let Some(account) = self.accounts.get_mut(of) {
             account.add(id.clone(), loss);
             return Noted { opened: Vec::new(), written: vec![id] };
         }

@@ -77,7 +77,7 @@ impl Shard {
         let loss = Loss::of(claimed.map(|demand| &**demand), was.provides(), was.price_usd_per_hour);
         let bills = (self.money.of_cluster(&name), self.money.bound());
         let config = (&self.config.guard, &self.config.rails);
-        let noted = self.losses.note((name, provider), (was.id.clone(), loss), bills, config, now);
+        let noted = self.losses.note(&(name, provider), (was.id.clone(), loss), bills, config, now);
         for of in noted.opened {
             self.say_suspicious(&of, bills.0.machines, step);
         }

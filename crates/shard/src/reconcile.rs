@@ -194,7 +194,9 @@ impl Shard {
             // The others are asked about after the next listing.
             let asked: Vec<Slot> = gone.into_iter().take(ASKED_AT_ONCE).collect();
             self.providers[index].left_out.extend(&asked);
-            asked.into_iter().for_each(|slot| self.ask(slot, step));
+            for slot in asked {
+                self.ask(slot, step);
+            }
             return true;
         }
         for slot in gone {

@@ -57,6 +57,7 @@ pub(super) enum Answer {
 
 /// What comes back from one step of a listing.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the answer")]
 pub(super) struct Listed {
     /// The listing, as it was when it was asked.
     pub(super) list: ListCall,

@@ -49,9 +49,10 @@ pub(super) fn owed_nanos(scenario: &Scenario, config: &Config) -> i64 {
     let bought = slow(dwell.create) + slow(dwell.configure) + 2 * heard;
     let priorities: std::collections::BTreeSet<i32> =
         scenario.clusters.iter().flat_map(|cluster| &cluster.work).map(|work| work.priority).collect();
-    let rounds = priorities.len().max(1) as i64;
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX / 1_000_000_000_000);
+    let rounds = count(priorities.len().max(1));
 
-    let machines = scenario.fleet.iter().map(|pool| pool.count).sum::<usize>() as i64;
+    let machines = count(scenario.fleet.iter().map(|pool| pool.count).sum::<usize>());
     let per_window = ((config.rails.reclaim_fraction * machines as f64
         / scenario.clusters.len().max(1) as f64)
         .floor() as i64)
@@ -67,7 +68,7 @@ pub(super) fn owed_nanos(scenario: &Scenario, config: &Config) -> i64 {
     let doubted = i64::from(guard.confirmations) * (config.rails.purchase_window + heard);
     let bounded = match scenario.shard.max_actions {
         0 => 0,
-        most => (machines / most as i64 + 1) * config.pace.min_spacing,
+        most => (machines / count(most) + 1) * config.pace.min_spacing,
     };
     let well = reported + parked + rounds * (freed + bought) + capped + released + doubted + bounded;
     well + wrongs(scenario, config) + CYCLES * tick
