@@ -8,8 +8,8 @@ use bigfleet_model::release::ReleasePolicy;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::cycle::Phase;
-use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
+use crate::cycle::{Explained, Phase};
+use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
@@ -90,6 +90,8 @@ pub struct Shard {
     pub(crate) recent_actions: usize,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
+    /// Why its actions were chosen, by their places, as far as anybody asked.
+    pub(crate) explained: BTreeMap<usize, Explained>,
     pub(crate) cycle: u64,
     pub(crate) last_cycle: Option<i64>,
     /// Why the next cycle will run.
@@ -138,6 +140,7 @@ impl Shard {
             recent_actions: 0,
             ready: Arc::default(),
             decision: None,
+            explained: BTreeMap::new(),
             cycle: memory.cycle,
             last_cycle: None,
             news: Reasons::default(),
@@ -277,6 +280,10 @@ impl Shard {
     }
 
     pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {
+        debug_assert!(
+            urgency != Urgency::Alarm || ALARMS.contains(&code),
+            "{code} is not in the list of alarms"
+        );
         step.effects.push(Effect::Say(Notice { urgency, code, text }));
     }
 }

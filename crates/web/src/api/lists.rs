@@ -121,6 +121,7 @@ pub(crate) fn filter(query: &Query) -> Result<v1::MachineFilter, Refusal> {
         labels: query.list("label"),
         need: query.text("need"),
         troubled: query.flag("troubled")?,
+        bound_for: query.text("bound_for"),
     })
 }
 
@@ -255,7 +256,7 @@ pub(crate) async fn rails(State(site): State<Arc<Site>>, uri: Uri, headers: Head
 /// `/api/costs` of one shard.
 pub(crate) async fn costs(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Answer {
     let query = Query::read(&uri, &["shard", "cluster"])?;
-    let request = v1::GetCostsRequest { cluster: query.text("cluster") };
+    let request = v1::GetCostsRequest { cluster: query.text("cluster"), ..v1::GetCostsRequest::default() };
     let costs = shard(&site, &query)?.client().get_costs(request).await.map_err(Refusal::from)?;
     answer(&headers, &json!({ "data": Shown::new("Costs", costs.get_ref()) }))
 }
