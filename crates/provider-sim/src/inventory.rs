@@ -56,7 +56,7 @@ impl Inventory {
     pub(crate) fn zones(&self) -> BTreeSet<&str> {
         match self {
             Self::Fleet { zones, .. } => zones.iter().map(String::as_str).collect(),
-            Self::TestMachines(_) => BTreeSet::new(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Inventory {
     pub(crate) fn types(&self) -> BTreeSet<&str> {
         match self {
             Self::Fleet { .. } => CATALOGUE.iter().map(|kind| kind.name).collect(),
-            Self::TestMachines(_) => BTreeSet::new(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
         }
     }
 
