@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use bigfleet_tell::words::{capacity_type, clock_time, count, signed, span, thousands, usd_words};
+use bigfleet_tell::words::{capacity_type, clock_time, signed, span, thousands, usd_words};
 use bigfleet_tell::{Shown, Story, Tone, sentence};
-use bigfleet_view::v1::{CostJudgement, CostPart, CostPoint, Costs, GetCostsRequest};
+use bigfleet_view::v1::{CostPart, CostPoint, Costs, GetCostsRequest};
 use clap::ValueEnum;
 
 use crate::at::At;

@@ -68,7 +68,7 @@ pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use losses::{Account, Loss, Pace as PurchasePace};
 pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
 pub use money::{Bill, Money, is_paid_for};
-pub use parking::{Stuck, TRY_EVERY_CYCLES};
+pub use parking::{PARK_AFTER_CYCLES, Stuck};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
 pub use planted::Bug;
 pub use provider::{HeldListing, Provider};

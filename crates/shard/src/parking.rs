@@ -13,9 +13,9 @@ use bigfleet_model::need::NeedKey;
 use crate::tape::Input;
 
 /// Cycles in a row after which a gang is parked.
-pub(crate) const PARK_AFTER_CYCLES: u64 = 8;
+pub const PARK_AFTER_CYCLES: u64 = 8;
 /// A parked gang may try in one cycle of so many.
-pub const TRY_EVERY_CYCLES: u64 = 32;
+pub(crate) const TRY_EVERY_CYCLES: u64 = 32;
 
 /// A gang that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
