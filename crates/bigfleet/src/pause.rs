@@ -61,6 +61,7 @@ pub(crate) struct PauseArgs {
 #[command(after_help = "Examples:
   bigfleet resume 3
   bigfleet resume --cluster shop --kind reclaim
+  bigfleet resume --cluster shop --kind provision   (also lets go of what the purchase rail holds for it)
   bigfleet resume --all")]
 pub(crate) struct ResumeArgs {
     /// The number of one pause, as `bigfleet get rails` shows it
@@ -124,7 +125,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
             everything: args.all,
         };
         let answer = shard.ask(|mut client| async move { client.resume(request).await }).await?;
-        if answer.ended.is_empty() {
+        if answer.ended.is_empty() && answer.released.is_empty() {
             return nothing_to_resume(&shard).await;
         }
         let text = |answer: &ResumeAnswer| {
@@ -132,7 +133,11 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
                 let kind = sentence::pause_scope(pause);
                 format!("resumed {kind}: {}  [pause {}]", pause.reason, pause.number)
             });
-            ended.collect::<Vec<_>>().join("\n")
+            let released = answer
+                .released
+                .iter()
+                .map(|cluster| format!("replacements for {cluster} are bought at once"));
+            ended.chain(released).collect::<Vec<_>>().join("\n")
         };
         print(args.output, "ResumeAnswer", &answer, text)?;
         Ok(ExitCode::SUCCESS)

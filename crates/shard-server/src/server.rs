@@ -211,7 +211,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         let work = move || {
             let now = clock.now_unix_nanos();
             let shard = Shard::new(config, memory, now);
-            runtime.block_on(Loop { shard, clock, committer: steps, metrics }.run(inbox, core_stops));
+            runtime.block_on(Loop { shard, clock, committer: steps, metrics }.run(inbox, core_stops))
         };
         thread("core", work)?
     };

@@ -12,6 +12,7 @@ use bigfleet_model::need::NeedKey;
 
 use crate::effect::{Effect, Step};
 use crate::memory::Fact;
+use crate::planted::Bug;
 use crate::rails;
 use crate::shard::Shard;
 use crate::take_back;
@@ -103,7 +104,11 @@ impl Shard {
         self.decision = Some(decision.clone());
 
         // 3. Apply the rails, explain while the engine still shows what it decided on, then begin.
-        let fates = self.rehearse(&decision, now);
+        if !same {
+            self.cancel_unwanted(now, step);
+        }
+        let replacing = self.replacing(&decision, now);
+        let fates = self.rehearse_replacing(&decision, &replacing, now);
         let listed = listed(&fates);
         if !same {
             self.explained.clear();
@@ -117,6 +122,8 @@ impl Shard {
         let inputs = std::mem::take(&mut self.tape);
         let full = (self.wants_full && self.config.record).then(|| self.whole_input());
         let fates = self.execute(&decision, fates, now, step);
+        let bought = replacing.all.iter().copied().filter(|index| fates[*index] == Fate::Begun);
+        self.note_replacements(&decision, bought, now, step);
         probe(Phase::Execute);
 
         // 4. Write down who is short, and since when.
@@ -281,6 +288,9 @@ impl Shard {
         let cluster = self.clusters.entry(name.clone()).or_default();
         cluster.reclaims.retain(|(at, _)| *at > since);
         cluster.reclaims.push((now, count));
+        if self.config.has(Bug::ReclaimsForgotten) {
+            return;
+        }
         step.facts.push(Fact::Reclaims(name, Some(cluster.reclaims.clone())));
     }
 

@@ -1,7 +1,9 @@
 //! Parking: a gang that cannot be assembled stops trying for a while.
 //!
 //! A gang unsatisfied for eight cycles in a row, with nothing acquired and no domain that covers it, is parked: it keeps
-//! what it has and acquires nothing. Every 32nd cycle it may try again; progress clears it.
+//! what it has and acquires nothing. Every 32nd cycle it may look: nothing is begun for it, and if it sees that it can be
+//! assembled it is parked no more and acts in the next cycle. A try that acts on less would buy a part, give it back, and
+//! begin anew every 32 cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +13,9 @@ use bigfleet_model::need::NeedKey;
 use crate::tape::Input;
 
 /// Cycles in a row after which a gang is parked.
-pub(crate) const PARK_AFTER_CYCLES: u64 = 8;
+pub const PARK_AFTER_CYCLES: u64 = 8;
 /// A parked gang may try in one cycle of so many.
-pub const TRY_EVERY_CYCLES: u64 = 32;
+pub(crate) const TRY_EVERY_CYCLES: u64 = 32;
 
 /// A gang that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +108,13 @@ impl Parking {
             let need = &short.demand.need;
             // What was taken or is on its way out of another cluster for it is progress: a gang that is parked when its
             // victim comes free would leave the machine to the one it was taken from, and take it again, for ever.
-            let moves = short.acquired + short.victims + short.in_flight > 0;
+            let key = need.key();
+            let is_parked = before.get(&key).is_some_and(|stuck| stuck.parked_cycle.is_some());
+            // One that is parked only looked: what it would take is progress if that is all it needs.
+            let moves = short.in_flight > 0 || !is_parked && short.acquired + short.victims > 0;
             if need.profile.same().is_none() || moves || short.domain_covers == Some(true) {
                 continue;
             }
-            let key = need.key();
             let stuck = before.remove(&key).unwrap_or(Stuck { since_cycle: cycle, parked_cycle: None });
             self.stuck.insert(key, stuck);
         }
@@ -123,6 +127,11 @@ impl Parking {
             }
         }
         changes
+    }
+
+    /// Whether a gang only looks in this cycle: it is parked, and not shown to the engine as such.
+    pub(crate) fn only_looks(&self, key: &NeedKey) -> bool {
+        self.stuck.get(key).is_some_and(|stuck| stuck.parked_cycle.is_some()) && !self.stamped.contains(key)
     }
 
     pub(crate) fn is_parked(&self, key: &NeedKey) -> bool {

@@ -84,6 +84,10 @@ pub enum Fate {
     Regretted,
     /// A machine that the cluster was about to lose is kept instead.
     TakenBack,
+    /// It would replace a machine lost to a suspicious listing, and enough of those were replaced for now.
+    LossUnconfirmed,
+    /// It is for a parked gang, which only looks.
+    OnlyLooks,
 }
 
 impl Fate {
@@ -101,6 +105,8 @@ impl Fate {
             Self::Busy => "busy",
             Self::Regretted => "regretted",
             Self::TakenBack => "taken_back",
+            Self::LossUnconfirmed => "loss_unconfirmed",
+            Self::OnlyLooks => "only_looks",
         }
     }
 }

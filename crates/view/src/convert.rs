@@ -55,6 +55,8 @@ pub(crate) fn fate(fate: Fate) -> v1::Fate {
         Fate::Busy => v1::Fate::Busy,
         Fate::Regretted => v1::Fate::Regretted,
         Fate::TakenBack => v1::Fate::TakenBack,
+        Fate::LossUnconfirmed => v1::Fate::LossUnconfirmed,
+        Fate::OnlyLooks => v1::Fate::OnlyLooks,
     }
 }
 

@@ -83,7 +83,7 @@ fn provider(around: &PastAround, settings: &ProviderSettings, seen: &ProviderSee
         last_full_list_unix_nanos: listed.full_unix_nanos.unwrap_or_default(),
         list_error: health.error.to_string(),
         held: health.held.is_some(),
-        held_seen: health.held.map_or(0, |held| held.seen),
+        held_seen: health.held.map_or(0, |held| held.confirmation.seen),
         held_of: around.surroundings.settings.confirmations,
         held_missing: health.held.map_or(0, |held| held.missing as u32),
         failures: health.failures,
@@ -281,6 +281,8 @@ impl Past {
             demand_drop: settings.demand_drop,
             supply_drop: settings.supply_drop,
             confirmations: settings.confirmations,
+            // Records tell what was withheld, not how the books of the purchase rail stood.
+            ..v1::Rails::default()
         })
     }
 }

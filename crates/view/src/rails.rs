@@ -92,5 +92,29 @@ fn look(shard: &Shard, now: i64, simulated: bool, capped: &BTreeSet<Arc<str>>) -
         demand_drop: config.guard.demand_drop,
         supply_drop: config.guard.supply_drop,
         confirmations: config.guard.confirmations,
+        purchase_fraction: config.rails.purchase_fraction,
+        purchase_window_nanos: config.rails.purchase_window,
+        purchase_usd_per_hour: config.rails.purchase_usd_per_hour,
+        replacements_usd_per_hour: shard.replacement_usd_per_hour(),
+        losses: losses(shard, now),
     }
+}
+
+/// Losses that are not believed yet.
+fn losses(shard: &Shard, now: i64) -> Vec<v1::SuspiciousLoss> {
+    let each = shard.suspicious_losses().map(|(cluster, provider, account)| {
+        let pace = shard.purchase_pace(cluster, now);
+        v1::SuspiciousLoss {
+            cluster: cluster.to_string(),
+            provider: shard.providers()[usize::from(provider.0)].name.to_string(),
+            since_unix_nanos: account.since_unix_nanos,
+            machines: account.lost.len() as u32,
+            usd_per_hour: account.usd_per_hour(),
+            seen: account.confirmation.map_or(0, |confirmation| confirmation.seen),
+            of: shard.config().guard.confirmations,
+            may_replace: pace.most,
+            replaced: pace.used,
+        }
+    });
+    each.collect()
 }

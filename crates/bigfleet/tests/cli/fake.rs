@@ -271,7 +271,7 @@ impl View for Fake {
         let request = self.hear("resume", request)?;
         let ended =
             if request.number == 3 || request.everything { story::rails().pauses } else { Vec::new() };
-        Ok(Response::new(ResumeAnswer { ended }))
+        Ok(Response::new(ResumeAnswer { ended, released: Vec::new() }))
     }
 }
 

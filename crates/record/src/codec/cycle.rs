@@ -37,7 +37,7 @@ const RULES: [Rule; 8] = [
     Rule::UnclaimedVictim,
 ];
 
-const FATES: [Fate; 11] = [
+const FATES: [Fate; 13] = [
     Fate::Begun,
     Fate::Paused,
     Fate::DryRun,
@@ -49,6 +49,8 @@ const FATES: [Fate; 11] = [
     Fate::Busy,
     Fate::Regretted,
     Fate::TakenBack,
+    Fate::LossUnconfirmed,
+    Fate::OnlyLooks,
 ];
 
 /// The number of a value on disk: its place in a list that only ever grows at its end.

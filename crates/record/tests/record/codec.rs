@@ -54,6 +54,8 @@ proptest! {
                 Fact::Machine(_, value) => value.is_none(),
                 Fact::Shortfall(_, value) => value.is_none(),
                 Fact::Pause(_, value) => value.is_none(),
+                Fact::Loss(_, value) => value.is_none(),
+                Fact::Bought(_, value) => value.is_none(),
             };
             prop_assert!(forgets);
         }

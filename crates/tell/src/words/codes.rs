@@ -80,6 +80,8 @@ pub fn fate(number: i32) -> String {
         Ok(Fate::Busy) => "busy",
         Ok(Fate::Regretted) => "regretted",
         Ok(Fate::TakenBack) => "taken back",
+        Ok(Fate::LossUnconfirmed) => "loss unconfirmed",
+        Ok(Fate::OnlyLooks) => "only looks",
         Err(_) => return unknown(number),
     };
     name.into()
