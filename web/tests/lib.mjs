@@ -47,7 +47,8 @@ export async function start(args, line, env = {}) {
       let [out, err] = ['', ''];
       asked.stdout.on('data', (data) => (out += data));
       asked.stderr.on('data', (data) => (err += data));
-      asked.on('exit', (code) => (code === 0 ? resolve(out) : reject(new Error(`bigfleet ${more.join(' ')}: ${code} ${err}`))));
+      asked.on('exit', (code) => // 1 is an answer too: something was found.
+        (code === 0 || (code === 1 && out) ? resolve(out) : reject(new Error(`bigfleet ${more.join(' ')}: ${code} ${err}`))));
     });
   return { match, lines, stop, ask, child };
 }
