@@ -105,9 +105,7 @@ async fn a_disk_that_fails_ends_the_process_with_words() {
         shard.process.last_words()
     );
     let words = shard.process.last_words();
-    // Which thread is named varies: once it was the core thread, which panicked. The limit holds for the log too, which may be
-    // why; that is not shown yet.
-    assert!(words.contains("the shard stops"), "{words}");
+    assert!(words.contains("the shard stops, because what it cannot remember it must not do"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::behaviour::{Behaviour, Group};
+use crate::behaviour::{Behaviour, Group, Level};
 use crate::latency::Latency;
 use crate::verdict::Failure;
 
@@ -85,10 +85,16 @@ impl Report {
         failed.map(|result| result.behaviour.id).collect()
     }
 
-    /// What a program that runs the suite should end with: 0 if all passed, else 1.
+    /// What a program that runs the suite should end with: 1 if a behaviour that every provider must show is missing, else
+    /// 0. What is optional is reported and decides nothing.
     pub fn exit_code(&self, skips: Skips) -> u8 {
-        let bad = self.count("failed") + if skips == Skips::Refused { self.count("skipped") } else { 0 };
-        u8::from(bad > 0)
+        let is_bad = |result: &CheckResult| match result.outcome {
+            Outcome::Passed => false,
+            Outcome::Failed(_) => true,
+            Outcome::Skipped(_) => skips == Skips::Refused,
+        };
+        let mut core = self.results.iter().filter(|result| result.behaviour.level == Level::Core);
+        u8::from(core.any(is_bad))
     }
 
     fn of(&self, group: Group) -> impl Iterator<Item = &CheckResult> {
@@ -137,11 +143,21 @@ pub(crate) mod tests {
     #[test]
     fn the_exit_code_forgives_skips_only_if_told_so() {
         let mut report = sample();
+        report.results.iter_mut().for_each(|result| result.behaviour.level = Level::Core);
         assert_eq!(report.exit_code(Skips::Allowed), 1);
         report.results.remove(1);
         assert_eq!(report.exit_code(Skips::Allowed), 0);
         assert_eq!(report.exit_code(Skips::Refused), 1);
         report.results.remove(1);
         assert_eq!(report.exit_code(Skips::Refused), 0);
+    }
+
+    #[test]
+    fn what_is_optional_never_fails_a_run() {
+        let mut report = sample();
+        report.results.iter_mut().for_each(|result| result.behaviour.level = Level::Optional);
+        assert_eq!((report.count("failed"), report.exit_code(Skips::Refused)), (1, 0));
+        report.results[1].behaviour.level = Level::Core;
+        assert_eq!(report.exit_code(Skips::Allowed), 1);
     }
 }

@@ -102,6 +102,10 @@ impl Target {
     }
 }
 
+/// The longest status we take, with everything around it. A provider may repeat in its refusal what it refuses, and we ask
+/// about ids of a megabyte; a client that breaks on the answer would hold that against a healthy provider.
+const STATUS_BYTES: u32 = 8 << 20;
+
 fn endpoint(config: &Config) -> Result<Endpoint, CannotRun> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let wrong = |reason: &dyn std::fmt::Display| {
@@ -112,7 +116,7 @@ fn endpoint(config: &Config) -> Result<Endpoint, CannotRun> {
     }
     let endpoint =
         Endpoint::from_shared(format!("{scheme}://{}", config.address)).map_err(|error| wrong(&error))?;
-    let endpoint = transport::endpoint(endpoint);
+    let endpoint = transport::endpoint(endpoint).http2_max_header_list_size(STATUS_BYTES);
     let Some(tls) = &config.tls else { return Ok(endpoint) };
     endpoint
         .tls_config(tls_config(tls)?)

@@ -20,6 +20,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Now, in Unix nanoseconds.
     fn now_unix_nanos(&self) -> i64;
 
+    /// What the wall clock of this machine shows. It may jump, so it is only for what another process, or another life of
+    /// this one, will compare with its own.
+    fn wall_unix_nanos(&self) -> i64 {
+        self.now_unix_nanos()
+    }
+
     /// Ends when [`Self::now_unix_nanos`] has reached `unix_nanos`.
     fn sleep_until(&self, unix_nanos: i64) -> Sleep;
 
@@ -46,12 +52,20 @@ impl SystemClock {
     /// A clock that starts now.
     #[expect(clippy::disallowed_methods, reason = "this is the module that owns the clock")]
     pub fn start() -> Self {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { started: Instant::now(), started_unix_nanos: nanos(since_epoch) }
+        Self { started: Instant::now(), started_unix_nanos: wall() }
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the module that owns the clock")]
+fn wall() -> i64 {
+    nanos(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
 impl Clock for SystemClock {
+    fn wall_unix_nanos(&self) -> i64 {
+        wall()
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this is the module that owns the clock")]
     fn now_unix_nanos(&self) -> i64 {
         self.started_unix_nanos.saturating_add(nanos(self.started.elapsed()))

@@ -27,7 +27,7 @@ pub use setup::UsageError;
 /// Simulates a cloud: a provider whose machines do not exist.
 ///
 /// Everything it says is made up, from one seed. With --use-fake-backend it is the standard provider test
-/// binary: --seed-count machines, moves of 40 to 100 ms, and no surprises.
+/// binary: --seed-count slots, moves of 40 to 100 ms, and no surprises.
 #[derive(Clone, Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Args {
@@ -42,9 +42,15 @@ pub struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
         action = clap::ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub use_fake_backend: bool,
-    /// How many machines a test binary has [default: 100]
+    /// How many healthy Speculative slots a test binary has [default: 100]
     #[arg(long, value_name = "N")]
     pub seed_count: Option<usize>,
+    /// How many Idle machines a test binary has besides
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub idle_count: usize,
+    /// How many slots whose Create fails a test binary has besides
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub fault_slots: usize,
     /// The file to keep state in, or a folder for it; without one, all is forgotten at the end
     #[arg(long, value_name = "PATH")]
     pub state: Option<PathBuf>,

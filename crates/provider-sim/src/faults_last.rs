@@ -13,7 +13,10 @@ use bigfleet_proto::v1alpha1::{
 use bigfleet_provider_kit::{Lister, Selection};
 use tonic::{Request, Response, Status};
 
-use crate::inventory::{FAULT_LABEL, FAULT_SLOTS};
+use crate::inventory::FAULT_LABEL;
+
+/// How often a short listing is filled up with slots that work: enough for many that do not.
+const ROUNDS: usize = 64;
 
 /// A service with its fault slots at the end of every listing.
 #[derive(Clone)]
@@ -51,7 +54,7 @@ impl<S: Lister> Lister for FaultsLast<S> {
         let mut list = self.0.select(filter).await?;
         list.machines.sort_by_key(|machine| is_broken(machine));
         let cap = filter.max_results.max(0) as usize;
-        for _ in 0..FAULT_SLOTS {
+        for _ in 0..ROUNDS {
             let broken = list.machines.iter().filter(|machine| is_broken(machine)).count();
             if cap == 0 || broken == 0 {
                 break;

@@ -2,7 +2,7 @@
 //!
 //! Slot `n` is the same for every fleet size, so a cloud can be started larger without changing what it had.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_provider_kit::{CapacityType, Offering};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,15 @@ pub enum Inventory {
     },
     /// So many machines for a test suite, one in eight Idle, and [`FAULT_SLOTS`] more that fail.
     TestMachines(usize),
+    /// What the standard provider test binary has: exactly what is asked for.
+    Slots {
+        /// Healthy slots, all Speculative.
+        speculative: usize,
+        /// Machines of our own that are there from the start, Idle.
+        idle: usize,
+        /// Slots whose Create always fails.
+        faults: usize,
+    },
 }
 
 impl Default for Inventory {
@@ -43,11 +52,35 @@ impl Default for Inventory {
 }
 
 impl Inventory {
+    /// The zones of a fleet; none for test machines, whose places nobody names.
+    pub(crate) fn zones(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Fleet { zones, .. } => zones.iter().map(String::as_str).collect(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
+        }
+    }
+
+    /// The instance types of a fleet; none for test machines.
+    pub(crate) fn types(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Fleet { .. } => CATALOGUE.iter().map(|kind| kind.name).collect(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
+        }
+    }
+
     /// All slots.
     pub(crate) fn offerings(&self, provider: &str, dice: Dice) -> Vec<Offering> {
         match self {
             Self::Fleet { machines, zones } => fleet(provider, *machines, zones, dice),
             Self::TestMachines(count) => test_machines(provider, *count),
+            Self::Slots { speculative, idle, faults } => {
+                let slots = (0..*speculative).map(|number| healthy_slot(provider, number));
+                let machines = (0..*idle).map(|number| idle_machine(provider, number));
+                slots
+                    .chain(machines)
+                    .chain((0..*faults).map(|number| broken_slot(provider, number)))
+                    .collect()
+            }
         }
     }
 }
@@ -94,26 +127,44 @@ pub(crate) fn is_owned(capacity: CapacityType) -> bool {
     matches!(capacity, CapacityType::BareMetal | CapacityType::Reserved)
 }
 
+const TEST_TYPES: [&str; 5] = ["std-4", "std-8", "arm-8", "mem-8", "infer-8"];
+const TEST_ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+
+fn healthy_slot(provider: &str, number: usize) -> Offering {
+    use CapacityType::{OnDemand, Reserved, Spot};
+    let capacity = [OnDemand, Spot, OnDemand, Spot, Reserved][number % 5];
+    let kind = find(TEST_TYPES[number / 5 % TEST_TYPES.len()]).expect("it is in the table");
+    let (zone, rack) = (TEST_ZONES[number % TEST_ZONES.len()], number / TEST_ZONES.len() / RACK_SIZE);
+    offering(format!("{provider}-{number:06}"), kind, zone, rack, capacity)
+}
+
+fn idle_machine(provider: &str, number: usize) -> Offering {
+    let kind = find("metal-64").expect("it is in the table");
+    let zone = TEST_ZONES[number % TEST_ZONES.len()];
+    with_host(offering(format!("{provider}-idle-{number}"), kind, zone, 0, CapacityType::BareMetal), true)
+}
+
+fn broken_slot(provider: &str, number: usize) -> Offering {
+    let kind = find("std-4").expect("it is in the table");
+    let zone = TEST_ZONES[number % TEST_ZONES.len()];
+    offering(format!("{provider}-fault-{number}"), kind, zone, 0, CapacityType::OnDemand)
+        .with_label(FAULT_LABEL, "error")
+}
+
 fn test_machines(provider: &str, count: usize) -> Vec<Offering> {
     use CapacityType::{BareMetal, OnDemand, Reserved, Spot};
-    const TYPES: [&str; 5] = ["std-4", "std-8", "arm-8", "mem-8", "infer-8"];
     const CAPACITIES: [CapacityType; 8] =
         [OnDemand, Spot, OnDemand, Spot, Reserved, OnDemand, Spot, BareMetal];
-    const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
     let slot = |number: usize| {
         let capacity = CAPACITIES[number % CAPACITIES.len()];
-        let kind = if capacity == BareMetal { "metal-64" } else { TYPES[number % TYPES.len()] };
+        let kind = if capacity == BareMetal { "metal-64" } else { TEST_TYPES[number % TEST_TYPES.len()] };
         let kind = find(kind).expect("it is in the table");
         let id = format!("{provider}-{number:06}");
-        let rack = number / ZONES.len() / RACK_SIZE;
-        with_host(offering(id, kind, ZONES[number % ZONES.len()], rack, capacity), capacity == BareMetal)
+        let rack = number / TEST_ZONES.len() / RACK_SIZE;
+        let zone = TEST_ZONES[number % TEST_ZONES.len()];
+        with_host(offering(id, kind, zone, rack, capacity), capacity == BareMetal)
     };
-    let broken = |number: usize| {
-        let kind = find("std-4").expect("it is in the table");
-        offering(format!("{provider}-fault-{number}"), kind, ZONES[number % ZONES.len()], 0, OnDemand)
-            .with_label(FAULT_LABEL, "error")
-    };
-    (0..count).map(slot).chain((0..FAULT_SLOTS).map(broken)).collect()
+    (0..count).map(slot).chain((0..FAULT_SLOTS).map(|number| broken_slot(provider, number))).collect()
 }
 
 fn offering(id: String, kind: &InstanceType, zone: &str, rack: usize, capacity: CapacityType) -> Offering {
@@ -169,6 +220,20 @@ mod tests {
         assert!(fleet.iter().all(|slot| slot.host.is_some() == is_owned(slot.capacity_type)));
         assert_eq!(fleet[79].labels[RACK_LABEL], "zone-b-rack-000");
         assert_eq!(fleet[80].labels[RACK_LABEL], "zone-a-rack-001");
+    }
+
+    #[test]
+    fn slots_are_exactly_those_asked_for() {
+        let slots = |speculative, idle, faults| {
+            Inventory::Slots { speculative, idle, faults }.offerings("p", Dice::new(1))
+        };
+        let plain = slots(100, 0, 0);
+        assert_eq!(plain.len(), 100);
+        assert!(plain.iter().all(|slot| slot.host.is_none() && !slot.labels.contains_key(FAULT_LABEL)));
+        let more = slots(100, 3, 2);
+        assert_eq!(more[..100], plain[..]);
+        assert_eq!(more.iter().filter(|slot| slot.host.is_some()).count(), 3);
+        assert_eq!(more.iter().filter(|slot| slot.labels.contains_key(FAULT_LABEL)).count(), 2);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::{ListFilter, TransitionAck};
 use bigfleet_provider_kit::{Asked, Handle, Machine, Meddler, Selection};
 use tonic::metadata::MetadataValue;
@@ -31,9 +32,16 @@ pub struct Lies {
 struct Told {
     answers: BTreeMap<String, TransitionAck>,
     view: Option<View>,
+    /// Machines that were lied about, and until when listings of changes name them: whoever corrects itself says so.
+    lied_about: BTreeMap<String, i64>,
+    /// Listings so far.
+    listings: u64,
     /// By the fault that throttles; 0 is the model.
     buckets: BTreeMap<u64, Bucket>,
 }
+
+/// How long after a lie listings of changes name its machines.
+const CORRECTED_NANOS: i64 = 60_000_000_000;
 
 /// A listing that is no longer renewed.
 struct View {
@@ -119,6 +127,51 @@ impl Lies {
     }
 }
 
+impl Lies {
+    /// Whether a machine is one of the share that is lied about. The same ones each time.
+    fn is_lied_about(&self, fault: &Fault, machine: &Machine) -> bool {
+        machine.state == MachineState::Configured.to_wire()
+            && self.shared.dice.unit("shown-failed", &machine.id, 0) < fault.number("share")
+    }
+
+    /// Says of machines that are fine that they failed.
+    fn show_failed(&self, filter: &ListFilter, list: &mut Selection) {
+        let fault = self.shared.active(Kind::ShownFailed).into_iter().next().map(|(_, fault)| fault);
+        let now = self.shared.now();
+        let mut told = self.told();
+        told.lied_about.retain(|_, until| *until > now);
+        if fault.is_none() && told.lied_about.is_empty() {
+            return;
+        }
+        // A change of mind is a change, whatever the revision says.
+        if !filter.since_revision.is_empty() {
+            let named: std::collections::BTreeSet<String> =
+                list.machines.iter().map(|machine| machine.id.clone()).collect();
+            let concerned = self.handle.machines().into_iter().filter(|machine| {
+                let lie = fault.as_ref().is_some_and(|fault| self.is_lied_about(fault, machine));
+                (lie || told.lied_about.contains_key(&machine.id)) && !named.contains(&machine.id)
+            });
+            list.machines.extend(concerned);
+        }
+        let Some(fault) = fault else { return };
+        for machine in &mut list.machines {
+            if self.is_lied_about(&fault, machine) {
+                told.lied_about.insert(machine.id.clone(), now + CORRECTED_NANOS);
+                *machine = Arc::new(failed(machine));
+            }
+        }
+    }
+}
+
+/// A machine as it would be if it had failed.
+fn failed(machine: &Machine) -> Machine {
+    let mut failed = machine.clone();
+    failed.state = MachineState::Failed.to_wire();
+    failed.cluster.clear();
+    failed.last_error = "the host does not answer (a lie)".into();
+    failed
+}
+
 fn too_fast(retry: Span) -> Status {
     let mut status =
         Status::new(Code::ResourceExhausted, format!("too many calls; come back in {retry} (simulated)"));
@@ -151,6 +204,10 @@ impl Meddler for Lies {
     ) -> Result<TransitionAck, Status> {
         let Ok(ack) = honest else { return honest };
         self.dawdle(key(asked)).await;
+        if self.shared.hit(Kind::DeniedMoves, key(asked), |_| true).is_some() {
+            self.shared.event("lie", key(asked), "the machine is denied, the move has begun");
+            return Err(Status::not_found(format!("no such machine: {} (a lie)", key(asked))));
+        }
         if self.shared.hit(Kind::LostAnswers, key(asked), |_| true).is_some() {
             self.shared.event("lie", key(asked), "the answer is lost, the move has begun");
             return Err(Status::unavailable("the answer was lost on the way (simulated)"));
@@ -172,10 +229,11 @@ impl Meddler for Lies {
     }
 
     async fn got(&self, honest: Result<Machine, Status>) -> Result<Machine, Status> {
-        if let Ok(machine) = &honest {
-            self.dawdle(&machine.id).await;
-        }
-        honest
+        let machine = honest?;
+        self.dawdle(&machine.id).await;
+        let fault = self.shared.active(Kind::ShownFailed).into_iter().next().map(|(_, fault)| fault);
+        let lie = fault.is_some_and(|fault| self.is_lied_about(&fault, &machine));
+        Ok(if lie { failed(&machine) } else { machine })
     }
 
     async fn listed(&self, filter: &ListFilter, honest: Selection) -> Result<Selection, Status> {
@@ -187,6 +245,24 @@ impl Meddler for Lies {
             self.told().view = None;
             honest
         };
+        self.show_failed(filter, &mut list);
+        if first(Kind::HalvedList).is_some() && filter.since_revision.is_empty() {
+            let mut told = self.told();
+            told.listings += 1;
+            let listing = told.listings;
+            drop(told);
+            let stays =
+                |machine: &Arc<Machine>| self.shared.dice.unit("halved-list", &machine.id, listing) < 0.5;
+            list.machines.retain(stays);
+            self.shared.event("lie", "list", format!("shows {} machines", list.machines.len()));
+        }
+        if let Some(fault) = first(Kind::ContradictedList) {
+            let twice = (list.machines.len() as f64 * fault.number("share")).ceil() as usize;
+            self.shared.event("lie", "list", format!("says two things of {twice} machines"));
+            let contradicted: Vec<_> =
+                list.machines[..twice].iter().map(|one| Arc::new(failed(one))).collect();
+            list.machines.extend(contradicted);
+        }
         if let Some(fault) = first(Kind::TruncatedList) {
             let kept = (list.machines.len() as f64 * fault.number("keep")).ceil() as usize;
             self.shared.event("lie", "list", format!("shows {kept} of {} machines", list.machines.len()));

@@ -124,6 +124,15 @@ pub(crate) fn channel() -> (Core, Inbox) {
     (Core { inputs, cycles }, Inbox { inputs: inbox, cycles: told })
 }
 
+/// Why the core thread ended of its own accord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It was told to, or nobody is left who could tell it anything.
+    Stopped,
+    /// The committer takes no more steps. What it died of is its own to say.
+    CommitterGone,
+}
+
 /// What the core thread works with.
 pub(crate) struct Loop {
     pub(crate) shard: Shard,
@@ -134,7 +143,7 @@ pub(crate) struct Loop {
 
 impl Loop {
     /// Runs until nobody can send any more, `stop` is sent, or the committer is gone.
-    pub(crate) async fn run(mut self, inbox: Inbox, mut stop: oneshot::Receiver<()>) {
+    pub(crate) async fn run(mut self, inbox: Inbox, mut stop: oneshot::Receiver<()>) -> End {
         let Inbox { mut inputs, cycles } = inbox;
         let mut taken_in = Vec::with_capacity(AT_ONCE);
         let mut decided_upon = Vec::new();
@@ -143,12 +152,13 @@ impl Loop {
             let wake = self.shard.next_wake_unix_nanos().max(now.saturating_add(nanos(MIN_SLEEP)));
             tokio::select! {
                 biased;
-                _ = &mut stop => return,
-                count = inputs.recv_many(&mut taken_in, AT_ONCE) => if count == 0 { return },
+                _ = &mut stop => return End::Stopped,
+                count = inputs.recv_many(&mut taken_in, AT_ONCE) => if count == 0 { return End::Stopped },
                 () = self.clock.sleep_until(wake) => {}
             }
             let mut batch = Batch::default();
             let now = self.clock.now_unix_nanos();
+            self.shard.note_wall(self.clock.wall_unix_nanos(), now, &mut batch.step);
             for input in taken_in.drain(..) {
                 self.take(input, now, &mut batch, &mut decided_upon);
             }
@@ -156,7 +166,7 @@ impl Loop {
                 cycles.send_replace(self.shard.cycle());
             }
             if !batch.is_empty() && self.committer.send(batch).is_err() {
-                return;
+                return End::CommitterGone;
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::config::MINUTE;
 use crate::effect::{Step, Urgency};
 use crate::event::{BadRecord, CallError, CallErrorKind, Told};
 use crate::shard::{Open, Shard};
-use crate::table::{Care, Slot};
+use crate::table::{Answer, Care, Slot};
 use crate::timers::Timer;
 
 impl Shard {
@@ -69,6 +69,9 @@ impl Shard {
         let since = row.since;
         match machine {
             Some(Ok(told)) if told.machine.id == row.machine.id => {
+                row.words.asked = Some(Answer::Is(told.machine.state));
+                // The listing's own last word no longer says what the row says: if it comes again it is news.
+                self.table.unhear(slot);
                 self.adopt(slot, told.machine, 0, now, step);
             }
             Some(Ok(_)) | None => {}
@@ -114,9 +117,7 @@ impl Shard {
     pub(crate) fn ask_failed(&mut self, slot: Slot, error: &CallError, now: i64, step: &mut Step) {
         let Some(row) = self.table.get_mut(slot) else { return };
         match error.kind {
-            CallErrorKind::NotFound if row.flight.is_none() => {
-                self.lose(slot, "is unknown to its provider", step);
-            }
+            CallErrorKind::NotFound if row.flight.is_none() => self.unknown_when_asked(slot, now, step),
             CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
                 // No answer says nothing about the machine: ask again without counting.
                 row.missed = true;
@@ -137,6 +138,59 @@ impl Shard {
         }
     }
 
+    /// A provider says that it knows no such machine. If its listing leaves it out as well, it is gone; else the listing has
+    /// the last word.
+    fn unknown_when_asked(&mut self, slot: Slot, now: i64, step: &mut Step) {
+        let row = self.table.row_mut(slot);
+        let (id, since) = (row.provider, row.since);
+        row.words.asked = Some(Answer::Unknown);
+        let provider = &mut self.providers[id.0 as usize];
+        if provider.left_out.remove(&slot) {
+            self.lose(slot, "is unknown to its provider", now, step);
+            return;
+        }
+        if row.words.disputes == 0 {
+            provider.full_listed_unix_nanos = None;
+            self.list_soon(id, now);
+        }
+        self.table.unhear(slot);
+        self.still_unwell(slot, since, now, step);
+    }
+
+    /// A listing told a machine's state. Where it says again what the answer to a question had taken back, one of the two is
+    /// wrong, and asking on does not help: the machine is left alone, for longer each time.
+    pub(crate) fn hear_listed(&mut self, slot: Slot, state: MachineState, now: i64, step: &mut Step) {
+        let most = self.config.patience.failed_tries;
+        let Some(row) = self.table.get_mut(slot) else { return };
+        let answer = row.words.asked.take();
+        let before = row.words.listed.replace(state);
+        match answer {
+            Some(Answer::Is(said)) if said == state => row.words.disputes = 0,
+            Some(_) if before == Some(state) => {
+                row.words.disputes = row.words.disputes.saturating_add(1);
+                let disputes = u32::from(row.words.disputes);
+                self.tally.disputes += 1;
+                if let Care::Failed { tries } = &mut row.care {
+                    *tries = (*tries).max(disputes).min(most.saturating_sub(1));
+                }
+                if disputes == 2 {
+                    let text = format!(
+                        "machine {}: its provider's listings say {state} and its answers say otherwise; it is left alone for \
+                         longer each time",
+                        row.machine.id
+                    );
+                    Self::say(step, Urgency::Warning, "disputed", text);
+                }
+                self.cool(slot, now, step);
+            }
+            _ => {}
+        }
+        let row = self.table.row_mut(slot);
+        if row.words.denied_from.take() == Some(state) {
+            self.cool(slot, now, step);
+        }
+    }
+
     /// Leaves a machine alone for a while after a move that did not succeed.
     pub(crate) fn cool(&mut self, slot: Slot, now: i64, step: &mut Step) {
         let patience = self.config.patience;
@@ -148,7 +202,8 @@ impl Shard {
             return;
         }
         row.refusals += 1;
-        let wait = (patience.retry_most << (row.refusals - 1).min(8)).min(30 * MINUTE);
+        let times = row.refusals.max(row.words.disputes.into());
+        let wait = (patience.retry_most << (times - 1).min(8)).min(30 * MINUTE);
         let until = now + wait;
         row.care = Care::Cooling { until_unix_nanos: until };
         self.timers.set(until, Timer::Cooled(slot, until));

@@ -45,6 +45,8 @@ pub struct Config {
     pub parallelism: Parallelism,
     /// Whether cycles are put on the tape. Off only where nobody could read it.
     pub record: bool,
+    /// A bug on purpose; without the feature `planted` it does nothing.
+    pub planted: Option<crate::planted::Bug>,
 }
 
 /// One provider.
@@ -98,6 +100,13 @@ pub struct RailConfig {
     pub max_actions_per_cycle: usize,
     /// Nothing is ever executed; cycles run in full and say what they would have done.
     pub dry_run: bool,
+    /// The share of the machines a cluster lost to a suspicious listing that may be replaced by purchases in one window,
+    /// at least one machine; 1 to replace them all at once.
+    pub purchase_fraction: f64,
+    /// That window. Losses within one window count together, and listings that confirm a loss lie as far apart.
+    pub purchase_window: i64,
+    /// What all such replacements together may cost an hour, while the losses are not believed.
+    pub purchase_usd_per_hour: f64,
 }
 
 /// When a report is not believed at once.
@@ -105,9 +114,10 @@ pub struct RailConfig {
 pub struct GuardConfig {
     /// A roll-up that erases more than this share of the accepted demand, by rows or by amounts, is held.
     pub demand_drop: f64,
-    /// A full List that loses more than this share of a provider's machines is held.
+    /// A full List that loses more than this share of a provider's machines is held; one that takes more than this share of
+    /// what a cluster or the fleet is bound to is suspicious, see [`RailConfig::purchase_fraction`].
     pub supply_drop: f64,
-    /// Below so many machines of a provider losses are believed at once.
+    /// Below so many machines of a provider, a cluster or the fleet losses are believed at once.
     pub supply_floor: usize,
     /// How many reports must agree before a held one is believed, the first included.
     pub confirmations: u32,
@@ -170,7 +180,15 @@ impl Default for Pace {
 
 impl Default for RailConfig {
     fn default() -> Self {
-        Self { reclaim_fraction: 0.05, reclaim_window: 30 * SECOND, max_actions_per_cycle: 0, dry_run: false }
+        Self {
+            reclaim_fraction: 0.05,
+            reclaim_window: 30 * SECOND,
+            max_actions_per_cycle: 0,
+            dry_run: false,
+            purchase_fraction: 0.05,
+            purchase_window: 30 * SECOND,
+            purchase_usd_per_hour: 500.0,
+        }
     }
 }
 
@@ -226,6 +244,7 @@ impl Config {
             estimated_drain_nanos: 30_000_000_000,
             parallelism: Parallelism::default(),
             record: true,
+            planted: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::event::{Blob, SessionId, WireId};
 use crate::flight::{Flight, Stage};
 use crate::memory::LettingGo;
 use crate::pauses;
+use crate::planted::Bug;
 use crate::shard::{Open, Shard};
 use crate::table::Slot;
 use crate::tally::Tally;
@@ -97,6 +98,7 @@ impl Shard {
             preemptor_priority,
             instruction: wire,
             acks: 0,
+            denied: false,
             blob: None,
             number: self.flights,
         };
@@ -115,6 +117,7 @@ impl Shard {
                 self.waiting.insert(instruction, slot);
                 let until = self.flight(slot).grace_until_unix_nanos;
                 self.announce(slot, now, step);
+                let until = if self.config.has(Bug::GraceHalved) { now.midpoint(until) } else { until };
                 self.timers.set(until, Timer::LetGo(slot, instruction));
             }
             _ => self.enqueue(slot),
@@ -149,6 +152,7 @@ impl Shard {
             preemptor_priority: goes.preemptor_priority,
             instruction,
             acks: 0,
+            denied: false,
             blob: None,
             number: self.flights,
         };
@@ -281,9 +285,16 @@ impl Shard {
     /// A cluster acknowledged an instruction. Most operators do so once, when they have cordoned: nothing more will come
     /// from them, so the drain begins, with the rest of the grace for the provider to keep. One that says it acknowledges
     /// twice is waited for: the second time it is done. One that had nothing to cordon is done at once.
-    pub(crate) fn take_reclaim_ack(&mut self, session: SessionId, instruction: WireId, nodes_started: i32) {
+    pub(crate) fn take_reclaim_ack(
+        &mut self,
+        session: SessionId,
+        instruction: WireId,
+        nodes_started: i32,
+        step: &mut Step,
+    ) {
         let Some(slot) = self.waiting_for(session, Stage::LettingGo(instruction)) else {
             self.tally.late_answers += 1;
+            self.say_again_that_it_stays(session, instruction, step);
             return;
         };
         let cluster = self.clusters.get(&*self.table.row(slot).machine.cluster);
@@ -320,12 +331,14 @@ impl Shard {
     /// blob that expired in line, and no operator to ask for another), and whatever ends a flight must not find the line
     /// half walked. Such a flight touches no other machine, so the rest of the line is still as it was copied.
     pub(crate) fn pump(&mut self, now: i64, step: &mut Step) {
-        if !std::mem::take(&mut self.pump_due) || self.calling >= self.config.limits.flights {
+        let unbounded = self.config.has(Bug::PlacesUnbounded);
+        let places = if unbounded { usize::MAX } else { self.config.limits.flights };
+        if !std::mem::take(&mut self.pump_due) || self.calling >= places {
             return;
         }
         let waiting: Vec<(u8, i64, Slot)> = self.queue.iter().copied().collect();
         for place in waiting {
-            if self.calling >= self.config.limits.flights {
+            if self.calling >= places {
                 return;
             }
             let slot = place.2;
@@ -374,7 +387,9 @@ impl Shard {
         flight.stage = Stage::Calling(call);
         flight.tries += 1;
         self.calling += 1;
-        self.sequence += 1;
+        if !self.config.has(Bug::SequenceStands) {
+            self.sequence += 1;
+        }
         let (sequence, timeout_nanos) = (self.sequence, self.config.patience.call);
         step.effects.push(Effect::Call { call, provider, request, sequence, timeout_nanos });
     }
@@ -384,7 +399,9 @@ impl Shard {
         let flight = *self.table.row_mut(slot).flight.take()?;
         self.pump_due = true;
         self.no_longer_waits(flight.stage);
-        self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
+        if !self.config.has(Bug::PlaceKept) {
+            self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
+        }
         match flight.stage {
             Stage::Queued => {
                 self.queue.remove(&(flight.rank(), flight.begun_unix_nanos, slot));
@@ -415,7 +432,8 @@ impl Shard {
         if flight.from != MachineState::Configured {
             machine.cluster = "".into();
             machine.assigned = Assignment::default();
-            machine.idle_since_unix_nanos = flight.idle_since;
+            machine.idle_since_unix_nanos =
+                flight.idle_since.filter(|_| !self.config.has(Bug::IdleSinceLost));
         }
         self.overwrite(slot, machine, now, step);
     }

@@ -39,6 +39,8 @@ pub struct Flight {
     pub(crate) instruction: WireId,
     /// How often the cluster acknowledged the instruction.
     pub(crate) acks: u32,
+    /// Its provider says that it knows no such machine. It may have carried out the order all the same.
+    pub(crate) denied: bool,
     /// The blob, once it is there, and when it must have been used.
     pub(crate) blob: Option<(Blob, i64)>,
     /// Told apart from other flights of the same machine.

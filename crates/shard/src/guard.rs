@@ -47,17 +47,8 @@ pub(crate) fn confirm(
     same_session: bool,
     now: i64,
 ) -> (HeldRollup, bool) {
-    let held = match held.filter(|_| same_session) {
-        None => HeldRollup {
-            first_unix_nanos: held.map_or(now, |held| held.first_unix_nanos),
-            last_unix_nanos: now,
-            seen: 1,
-        },
-        Some(held) if now.saturating_sub(held.last_unix_nanos) < config.spacing => held.clone(),
-        Some(held) => HeldRollup { last_unix_nanos: now, seen: held.seen + 1, ..held.clone() },
-    };
-    let believed = held.seen >= config.confirmations;
-    (held, believed)
+    let held = HeldRollup::after(held, same_session, config.spacing, now);
+    (held, held.seen >= config.confirmations)
 }
 
 /// Whether a held report and a new one came over the same connection.

@@ -11,6 +11,7 @@ use crate::effect::{Effect, Frame, Reception, Step, Urgency};
 use crate::event::{Rollup, SessionId};
 use crate::guard;
 use crate::memory::{Fact, HeldRollup};
+use crate::planted::Bug;
 use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::Input;
@@ -47,6 +48,12 @@ impl Shard {
                 // A newer build may be stricter than the one that took it. The cluster reports again in a moment and is
                 // told; until then nothing of its is taken.
                 Tally::bump(&mut self.tally.rollups, "refused");
+            }
+        }
+        if self.config.has(Bug::GateOpen) {
+            let names: Vec<Arc<str>> = self.clusters.keys().cloned().collect();
+            for name in &names {
+                self.has_reported(name, now);
             }
         }
         for (name, held) in held {
@@ -114,7 +121,8 @@ impl Shard {
                 ("refused", Some(format!("cluster {name}: roll-up refused: {why}; its demand before stays")))
             }
         };
-        let is_taken = !matches!(reception, Reception::Refused { .. });
+        let is_taken =
+            !matches!(reception, Reception::Refused { .. }) || self.config.has(Bug::RefusedRepeated);
         self.clusters.entry(name.clone()).or_default().taken_from = is_taken.then_some(session);
         Tally::bump(&mut self.tally.rollups, code);
         if let Some(text) = notice {
@@ -159,10 +167,13 @@ impl Shard {
             if !believed {
                 let (seen, of) = (held.seen, self.config.guard.confirmations);
                 if cluster.held.as_ref() != Some(&held) {
-                    step.facts.push(Fact::Held(name.clone(), Some(held.clone())));
+                    step.facts.push(Fact::Held(name.clone(), Some(held)));
                 }
                 cluster.held = Some(held);
                 cluster.pending = Some((session, rollup));
+                if self.config.has(Bug::HeldTaken) {
+                    let _ = self.accept(name, reported, now, step);
+                }
                 // The operator did report: what was accepted may be reclaimed by, and that has not shrunk.
                 self.has_reported(name, now);
                 return Reception::Held { seen, of, why };

@@ -15,6 +15,7 @@ mod care;
 mod carry_on;
 mod cluster;
 mod config;
+mod confirmation;
 mod cycle;
 mod effect;
 mod event;
@@ -26,6 +27,7 @@ mod hints;
 mod ids;
 mod ingest;
 mod ledger;
+mod losses;
 mod memory;
 mod money;
 mod names;
@@ -33,12 +35,15 @@ mod next_list;
 mod outcome;
 mod parking;
 mod pauses;
+mod planted;
 mod profiles;
 mod provider;
+mod purchase;
 mod put;
 mod rails;
 mod read;
 mod reconcile;
+mod records;
 mod sessions;
 mod shard;
 mod table;
@@ -49,18 +54,23 @@ mod timers;
 
 pub use cluster::{ACKS_DONE, Cluster};
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
+pub use confirmation::Confirmation;
 pub use cycle::Phase;
-pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};
+pub use effect::{
+    ALARMS, Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency,
+};
 pub use event::{
     BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
     SessionId, Told, WireId,
 };
 pub use flight::{Flight, Stage};
 pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
-pub use memory::{Fact, HeldRollup, LettingGo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
+pub use losses::{Account, Loss, Pace as PurchasePace};
+pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
 pub use money::{Bill, Money, is_paid_for};
-pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
+pub use parking::{PARK_AFTER_CYCLES, Stuck};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
+pub use planted::Bug;
 pub use provider::{HeldListing, Provider};
 pub use rails::ReclaimCap;
 pub use read::{MachineView, Queues};
@@ -69,5 +79,6 @@ pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
     Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
-    OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+    MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings,
+    digest,
 };

@@ -14,6 +14,9 @@ use bigfleet_engine::ActionKind;
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::stamp::Assignment;
 
+use crate::confirmation::Confirmation;
+use crate::losses::Loss;
+
 /// The newest value of one remembered thing; `None` forgets it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
@@ -31,17 +34,24 @@ pub enum Fact {
     Shortfall(NeedKey, Option<ShortSince>),
     /// A pause.
     Pause(u64, Option<Pause>),
+    /// A machine that a cluster lost to a listing that is not believed yet.
+    Loss(Box<str>, Option<LossMemo>),
+    /// When and how many replacements of such machines were bought for a cluster lately.
+    Bought(Arc<str>, Option<Vec<(i64, u32)>>),
 }
 
 /// A roll-up that waits to be confirmed.
+pub type HeldRollup = Confirmation;
+
+/// Who lost a machine, by whose word.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HeldRollup {
-    /// When the first report like it came.
-    pub first_unix_nanos: i64,
-    /// When the last confirmation that counted came.
-    pub last_unix_nanos: i64,
-    /// How many reports agree so far.
-    pub seen: u32,
+pub struct LossMemo {
+    /// The cluster it was bound to.
+    pub cluster: Arc<str>,
+    /// The provider that said so, by name: places in the configuration may change between two lives.
+    pub provider: Arc<str>,
+    /// What was lost with it.
+    pub loss: Loss,
 }
 
 /// What a shard knows of a machine and its provider does not.
@@ -141,6 +151,10 @@ pub struct Memory {
     pub shortfalls: BTreeMap<NeedKey, ShortSince>,
     /// Pauses by number.
     pub pauses: BTreeMap<u64, Pause>,
+    /// Losses that are not believed yet, by machine.
+    pub losses: BTreeMap<Box<str>, LossMemo>,
+    /// Recent purchases that replace them, by cluster.
+    pub bought: BTreeMap<Arc<str>, Vec<(i64, u32)>>,
 }
 
 impl Memory {
@@ -160,6 +174,8 @@ impl Memory {
             Fact::Machine(id, memo) => set(&mut self.machines, id, memo),
             Fact::Shortfall(key, since) => set(&mut self.shortfalls, key, since),
             Fact::Pause(number, pause) => set(&mut self.pauses, number, pause),
+            Fact::Loss(id, loss) => set(&mut self.losses, id, loss),
+            Fact::Bought(cluster, times) => set(&mut self.bought, cluster, times),
         }
     }
 }

@@ -97,6 +97,11 @@ impl Money {
         self.sum(is_paid_for)
     }
 
+    /// What clusters are bound to.
+    pub fn bound(&self) -> Bill {
+        self.sum(MachineState::is_bound)
+    }
+
     /// Hardware nobody uses.
     pub fn idle(&self) -> Bill {
         self.sum(|state| state == MachineState::Idle)

@@ -7,6 +7,7 @@ use bigfleet_model::text::Quoted;
 use crate::effect::{Effect, Request, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallErrorKind, CallId, Told};
 use crate::flight::Stage;
+use crate::planted::Bug;
 use crate::shard::{Open, Shard};
 use crate::table::Slot;
 use crate::timers::Timer;
@@ -96,15 +97,21 @@ impl Shard {
                 self.roll_back(slot, "fenced", now, step);
                 self.fence(slot, error, step);
             }
-            CallErrorKind::NotFound => self.lose(slot, "is unknown to its provider", step),
+            CallErrorKind::NotFound if self.config.has(Bug::DeniedIsLost) => {
+                self.lose(slot, "is unknown to its provider", now, step);
+            }
             CallErrorKind::NotSupported => {
                 self.not_supported(slot, error, now, step);
             }
-            CallErrorKind::Refused => {
+            // "I know no such machine" is said of machines that were moved a moment ago. What is bought anew on such a word is
+            // bought twice: the machine is asked about, and gone when a listing leaves it out.
+            CallErrorKind::Refused | CallErrorKind::NotFound => {
                 let call = self.next_call(Open::Ask(slot));
                 let row = self.table.row_mut(slot);
                 row.missed = false;
-                row.flight.as_mut().expect("the flight is there").stage = Stage::Asking(call);
+                let flight = row.flight.as_mut().expect("the flight is there");
+                flight.stage = Stage::Asking(call);
+                flight.denied = error.kind == CallErrorKind::NotFound;
                 let text = format!(
                     "machine {}: {} was refused by provider {}: {}; asking what it is",
                     row.machine.id,
@@ -201,7 +208,10 @@ impl Shard {
         row.touched = now;
         let provider = row.provider;
         let flight = self.flight(slot);
-        let from = flight.from;
+        let (from, denied) = (flight.from, flight.denied);
+        let is_elsewhere = machine.as_ref().and_then(|told| told.as_ref().ok()).is_some_and(|told| {
+            told.machine.id == self.table.row(slot).machine.id && told.machine.state != from
+        });
         // An earlier try may have made the machine: then there is nothing left to do, and nothing to undo.
         let is_made = flight.kind == ActionKind::Provision
             && flight.tries > 1
@@ -209,7 +219,7 @@ impl Shard {
                 let exists = matches!(told.machine.state, MachineState::Creating | MachineState::Idle);
                 exists && told.machine.id == self.table.row(slot).machine.id
             });
-        if is_made {
+        if is_made || denied && is_elsewhere {
             self.end_flight(slot, "refused");
         } else {
             self.roll_back(slot, "refused", now, step);
@@ -228,9 +238,21 @@ impl Shard {
 
     /// A refused move, and no word of what the machine is.
     pub(crate) fn refused_and_silent(&mut self, slot: Slot, now: i64, step: &mut Step) {
-        self.roll_back(slot, "refused", now, step);
         let provider = self.table.row(slot).provider;
+        let flight = self.flight(slot);
+        if flight.denied {
+            // Nobody knows whether it was carried out. It stays as we see it, so that nothing is bought in its place, until
+            // a listing names it or leaves it out.
+            let from = flight.from;
+            self.end_flight(slot, "denied");
+            self.table.row_mut(slot).words.denied_from = Some(from);
+            self.table.unhear(slot);
+            self.remember(slot, step);
+        } else {
+            self.roll_back(slot, "refused", now, step);
+            self.cool(slot, now, step);
+        }
         self.providers[provider.0 as usize].full_listed_unix_nanos = None;
-        self.cool(slot, now, step);
+        self.list_soon(provider, now);
     }
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use bigfleet_engine::{Action, ActionKind};
 use thiserror::Error;
 
+use crate::config::SECOND;
 use crate::effect::Step;
 use crate::memory::{Fact, Pause, PauseScope};
+use crate::planted::Bug;
 use crate::shard::Shard;
 use crate::tape::Fate;
 use crate::timers::Timer;
@@ -71,13 +73,36 @@ impl Shard {
         if let Some(until) = pause.until_unix_nanos {
             self.timers.set(until, Timer::Pauses);
         }
-        step.facts.push(Fact::Pause(number, Some(pause.clone())));
+        if !self.config.has(Bug::PauseForgotten) {
+            step.facts.push(self.kept(number, &pause));
+        }
         self.pauses.insert(number, pause);
         self.news.command = true;
         Ok(number)
     }
 
-    /// Ends every pause of exactly this scope; the numbers of those that ended.
+    /// Tells what the wall clock shows. A life counts its own time, which no jump of the wall clock changes; the next life
+    /// begins with the wall clock, so what is kept of a pause follows it where it runs ahead.
+    pub fn note_wall(&mut self, wall_unix_nanos: i64, now: i64, step: &mut Step) {
+        // Behind, it would only make pauses longer, and it may be put right before anybody looks at it.
+        let ahead = wall_unix_nanos.saturating_sub(now).max(0);
+        if (ahead - self.wall_ahead).abs() < SECOND {
+            return;
+        }
+        self.wall_ahead = ahead;
+        let limited = self.pauses.iter().filter(|(_, pause)| pause.until_unix_nanos.is_some());
+        step.facts.extend(limited.map(|(number, pause)| self.kept(*number, pause)));
+    }
+
+    /// A pause as the next life must know it: over when this life and the wall clock both say so, so never shorter than was
+    /// asked.
+    fn kept(&self, number: u64, pause: &Pause) -> Fact {
+        let until_unix_nanos = pause.until_unix_nanos.map(|until| until.saturating_add(self.wall_ahead));
+        Fact::Pause(number, Some(Pause { until_unix_nanos, ..pause.clone() }))
+    }
+
+    /// Ends every pause of exactly this scope; the numbers of those that ended. If it is of Provisions alone, what the
+    /// purchase rail holds within it is let go as well: whoever resumes more than that meant a pause.
     pub fn resume(
         &mut self,
         scope: &PauseScope,
@@ -86,7 +111,9 @@ impl Shard {
     ) -> Result<Vec<u64>, CommandError> {
         let ended: Vec<u64> =
             self.pauses.iter().filter(|(_, pause)| pause.scope == *scope).map(|(n, _)| *n).collect();
-        if ended.is_empty() {
+        let is_of_purchases = scope.kind == Some(ActionKind::Provision);
+        let released = if is_of_purchases { self.release_purchases(scope, step) } else { Vec::new() };
+        if ended.is_empty() && released.is_empty() {
             return Err(CommandError::NoSuchPause(name(scope)));
         }
         for number in &ended {

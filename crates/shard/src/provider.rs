@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::confirmation::Confirmation;
 use crate::table::Slot;
 
 /// One provider.
@@ -26,6 +27,14 @@ pub struct Provider {
     pub supports_delete: bool,
     /// Whether it advances revisions, so that only changes need to be listed.
     pub has_revisions: bool,
+    /// Machines that its last full listing, put together from pieces, did not name, and that were asked about.
+    pub(crate) left_out: BTreeSet<Slot>,
+    /// Whether its last listing was put together from pieces.
+    pub(crate) is_pieced: bool,
+    /// How many ids the listing under way named twice.
+    pub(crate) named_twice: usize,
+    /// The machines that all listings miss that agree so far.
+    pub(crate) missing: BTreeSet<Slot>,
     pub(crate) revision: Arc<[u8]>,
     pub(crate) listing: Option<Listing>,
     pub(crate) generation: u32,
@@ -46,12 +55,8 @@ pub struct Provider {
 /// A listing that waits to be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldListing {
-    /// When the first like it came.
-    pub first_unix_nanos: i64,
-    /// When the last that counted came.
-    pub last_unix_nanos: i64,
-    /// How many agree so far.
-    pub seen: u32,
+    /// Since when, and how many agree so far.
+    pub confirmation: Confirmation,
     /// How many machines the last one lost.
     pub missing: usize,
 }
@@ -75,6 +80,10 @@ impl Provider {
             held: None,
             supports_delete: true,
             has_revisions: false,
+            left_out: BTreeSet::new(),
+            is_pieced: false,
+            named_twice: 0,
+            missing: BTreeSet::new(),
             revision: Arc::from([]),
             listing: None,
             generation: 0,

@@ -12,11 +12,22 @@ use bigfleet_model::machine::{Machine, MachineState};
 use crate::config::MINUTE;
 use crate::effect::{Effect, Frame, Step, Urgency};
 use crate::memory::{Fact, LettingGo, MachineMemo};
+use crate::planted::Bug;
+use crate::purchase::counts_for;
 use crate::shard::Shard;
 use crate::table::{Care, Row, Slot};
 use crate::tally::Tally;
 use crate::tape::Input;
 use crate::timers::Timer;
+
+/// Whose doing a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hand {
+    /// An order of ours, or its end.
+    Ours,
+    /// Its provider said so.
+    Theirs,
+}
 
 impl Shard {
     /// Makes `machine` our view of the machine in `slot` by our own hand: an order of ours, or its end. Its provider's
@@ -24,15 +35,27 @@ impl Shard {
     pub(crate) fn overwrite(&mut self, slot: Slot, machine: Machine, now: i64, step: &mut Step) {
         let said = self.table.row(slot).told;
         self.table.heard(slot).digest = 0;
-        self.put(slot, machine, said, now, step);
+        self.change(slot, machine, said, Hand::Ours, now, step);
     }
 
-    /// Makes `machine` our view of the machine in `slot`. `said` is the state its provider last told.
+    /// Makes `machine` our view of the machine in `slot` by its provider's word. `said` is the state it told.
     pub(crate) fn put(
         &mut self,
         slot: Slot,
         machine: Machine,
         said: MachineState,
+        now: i64,
+        step: &mut Step,
+    ) {
+        self.change(slot, machine, said, Hand::Theirs, now, step);
+    }
+
+    fn change(
+        &mut self,
+        slot: Slot,
+        machine: Machine,
+        said: MachineState,
+        hand: Hand,
         now: i64,
         step: &mut Step,
     ) {
@@ -54,7 +77,8 @@ impl Shard {
             row.care = match (&row.care, machine.state) {
                 (Care::Fenced, _) => Care::Fenced,
                 (Care::Failed { tries }, MachineState::Failed) => Care::Failed { tries: *tries },
-                (_, MachineState::Failed) => Care::Failed { tries: 0 },
+                // What its provider takes back again and again is asked about less and less often.
+                (_, MachineState::Failed) => Care::Failed { tries: row.words.disputes.into() },
                 _ => Care::Fine,
             };
             if !was.state.is_transitional() && !machine.state.is_transitional()
@@ -64,8 +88,11 @@ impl Shard {
             }
         }
         self.begin_count(slot);
-        if moved {
-            self.moved(&was, &machine, step);
+        if hand == Hand::Theirs {
+            self.lost_by_word(slot, &was, &machine, now, step);
+        }
+        if moved && !was.state.may_order(machine.state) && was.cluster == machine.cluster {
+            self.tally.unsolicited += 1;
         }
         self.tell_clusters(&was, &machine, step);
         if moved {
@@ -84,33 +111,51 @@ impl Shard {
         self.show(slot);
     }
 
-    /// Counts a move nobody ordered, and a bound machine that is no longer there.
-    fn moved(&mut self, was: &Machine, machine: &Machine, step: &mut Step) {
+    /// Counts what a cluster lost by a provider's word: a bound machine that is no longer there for it, or is no longer
+    /// what the need that counted on it asks for.
+    fn lost_by_word(&mut self, slot: Slot, was: &Machine, machine: &Machine, now: i64, step: &mut Step) {
         let served = matches!(was.state, MachineState::Configured | MachineState::Configuring);
         let serves = machine.state.is_bound() && machine.cluster == was.cluster;
-        if was.id == machine.id && served && !serves {
-            let how = match machine.state {
-                MachineState::Failed => "failed",
-                MachineState::Idle => "unbound",
-                _ => "gone",
+        let provider = self.table.row(slot).provider;
+        if !served {
+            return;
+        }
+        if serves {
+            if self.is_worth_less(was, machine) {
+                self.note_loss(was, provider, now, step);
+            }
+            return;
+        }
+        let how = match machine.state {
+            MachineState::Failed => "failed",
+            MachineState::Idle => "unbound",
+            _ => "gone",
+        };
+        Tally::bump(&mut self.tally.lost, how);
+        let text = format!(
+            "machine {} of cluster {} is {} although nobody ordered it{}; the cluster's demand is met anew",
+            machine.id,
+            was.cluster,
+            machine.state,
+            if machine.last_error.is_empty() { String::new() } else { format!(" ({})", machine.last_error) },
+        );
+        Self::say(step, Urgency::Warning, "machine_lost", text);
+        self.note_loss(was, provider, now, step);
+    }
+
+    /// Whether the need that counts on a machine loses by what it has become.
+    fn is_worth_less(&self, was: &Machine, machine: &Machine) -> bool {
+        let facts =
+            |m: &Machine| (m.labels.clone(), m.instance_type.clone(), m.zone.clone(), m.capacity_type);
+        if was.provides() == machine.provides() && facts(was) == facts(machine) {
+            return false;
+        }
+        self.engine.demand_claiming(&was.id).is_some_and(|demand| {
+            let shrank = |(name, amount): (&_, u64)| {
+                machine.provides().get(name) < amount.min(was.provides().get(name))
             };
-            Tally::bump(&mut self.tally.lost, how);
-            let text = format!(
-                "machine {} of cluster {} is {} although nobody ordered it{}; the cluster's demand is met anew",
-                machine.id,
-                was.cluster,
-                machine.state,
-                if machine.last_error.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", machine.last_error)
-                },
-            );
-            Self::say(step, Urgency::Warning, "machine_lost", text);
-        }
-        if !was.state.may_order(machine.state) && was.cluster == machine.cluster {
-            self.tally.unsolicited += 1;
-        }
+            !counts_for(machine, &demand.need) || demand.need.aggregate.iter().any(shrank)
+        })
     }
 
     /// Adds a row to all counts.
@@ -129,7 +174,9 @@ impl Shard {
     pub(crate) fn end_count(&mut self, slot: Slot) {
         let row = self.table.row(slot);
         let name = self.cluster_name(&row.machine);
-        self.money.count(&row.machine, name.as_ref(), -1);
+        if !(self.config.has(Bug::BillLeaks) && row.machine.state == MachineState::Draining) {
+            self.money.count(&row.machine, name.as_ref(), -1);
+        }
         if let Some(cluster) = name.and_then(|name| self.clusters.get_mut(&name)) {
             cluster.bound.remove(&slot);
             cluster.configured -= usize::from(row.machine.state == MachineState::Configured);
@@ -161,7 +208,13 @@ impl Shard {
     /// Writes down what must survive, if it changed.
     pub(crate) fn remember(&mut self, slot: Slot, step: &mut Step) {
         let row = self.table.row_mut(slot);
-        let memo = memo_of(row);
+        let mut memo = memo_of(row);
+        if self.config.has(Bug::OnOrderForgotten) {
+            memo = memo.map(|memo| MachineMemo { creating_for: None, ..memo });
+        }
+        if self.config.has(Bug::DrainForgotten) {
+            memo = memo.map(|memo| MachineMemo { letting_go: None, draining_for: None, ..memo });
+        }
         if memo.as_ref() != row.memo.as_deref() {
             step.facts.push(Fact::Machine(row.machine.id.clone(), memo.clone()));
             row.memo = memo.map(Box::new);
@@ -171,7 +224,9 @@ impl Shard {
     /// Lets the engine see a machine, or not.
     pub(crate) fn show(&mut self, slot: Slot) {
         let row = self.table.row_mut(slot);
-        if row.care.is_shown(row.machine.state) {
+        let is_shown = row.care.is_shown(row.machine.state)
+            || self.config.has(Bug::OverdueCounted) && row.care == Care::Overdue;
+        if is_shown {
             match self.engine.observe(&row.machine) {
                 Ok(Observed::Unchanged) => row.shown = true,
                 Ok(Observed::New | Observed::Changed) => {
@@ -196,6 +251,10 @@ impl Shard {
         let row = self.table.row_mut(slot);
         if std::mem::take(&mut row.shown) {
             self.engine.remove(&row.machine.id);
+            self.news.supply = true;
+            if self.config.has(Bug::RemovalUnrecorded) {
+                return;
+            }
             self.tape.push(Input::Remove(row.machine.id.clone()));
             self.news.supply = true;
         }
@@ -203,11 +262,24 @@ impl Shard {
 
     /// Tells the cluster that has or had a machine what it is now.
     fn tell_clusters(&self, was: &Machine, machine: &Arc<Machine>, step: &mut Step) {
+        if self.config.has(Bug::FailureUntold) && machine.state == MachineState::Failed {
+            return;
+        }
         if !machine.cluster.is_empty() {
             self.tell_cluster(&machine.cluster, machine.clone(), step);
         }
         if was.cluster != machine.cluster && !was.cluster.is_empty() {
-            self.tell_cluster(&was.cluster, machine.clone(), step);
+            let told = if machine.cluster.is_empty() {
+                machine.clone()
+            } else {
+                // It serves somebody else. To the cluster that had it, "Configured" would mean that it stays; there is no state
+                // for "gone" on the wire.
+                let mut gone = Machine::clone(machine);
+                (gone.state, gone.cluster) = (MachineState::Failed, "".into());
+                gone.last_error = format!("machine {} is bound to another cluster", gone.id).into();
+                gone.into()
+            };
+            self.tell_cluster(&was.cluster, told, step);
         }
     }
 

@@ -11,6 +11,8 @@ use bigfleet_engine::{Action, ActionKind, Decision};
 use crate::cluster::Cluster;
 use crate::execute::passage;
 use crate::pauses;
+use crate::planted::Bug;
+use crate::purchase::Replacing;
 use crate::shard::Shard;
 use crate::table::{Care, Slot};
 use crate::tape::Fate;
@@ -63,11 +65,23 @@ pub(crate) fn in_order(decision: &Decision) -> Vec<usize> {
 impl Shard {
     /// What would become of each action of a decision if it were begun now. Nothing is changed.
     pub fn rehearse(&self, decision: &Decision, now_unix_nanos: i64) -> Vec<Fate> {
+        self.rehearse_replacing(decision, &self.replacing(decision, now_unix_nanos), now_unix_nanos)
+    }
+
+    /// As [`Shard::rehearse`], where it is known which Provisions replace what was lost.
+    pub(crate) fn rehearse_replacing(
+        &self,
+        decision: &Decision,
+        replacing: &Replacing,
+        now_unix_nanos: i64,
+    ) -> Vec<Fate> {
         let mut fates = vec![Fate::Busy; decision.actions.len()];
         let mut through = LetThrough::default();
         for index in in_order(decision) {
             let action = &decision.actions[index];
-            let held = self.rail(action, &through, now_unix_nanos);
+            let unconfirmed = replacing.holds(index).then_some(Fate::LossUnconfirmed);
+            let held = self.order_to_hold(action, now_unix_nanos).or(unconfirmed);
+            let held = held.or_else(|| self.rail(action, &through, now_unix_nanos));
             let held = held.or_else(|| self.obstacle(action, through.places));
             fates[index] = held.unwrap_or(Fate::Begun);
             if fates[index] == Fate::Begun {
@@ -81,15 +95,17 @@ impl Shard {
         fates
     }
 
+    /// Whether somebody ordered to hold still.
+    fn order_to_hold(&self, action: &Action, now: i64) -> Option<Fate> {
+        if self.config.rails.dry_run {
+            return Some(Fate::DryRun);
+        }
+        pauses::fate(&self.pauses, now, action)
+    }
+
     /// The rail that holds an action back, if one does.
     fn rail(&self, action: &Action, through: &LetThrough, now: i64) -> Option<Fate> {
         let rails = &self.config.rails;
-        if rails.dry_run {
-            return Some(Fate::DryRun);
-        }
-        if let Some(fate) = pauses::fate(&self.pauses, now, action) {
-            return Some(fate);
-        }
         if !matches!(action.kind, ActionKind::Bootstrap | ActionKind::Provision) {
             // Nothing is taken by hearsay; and a drain that cannot be ordered would evict pods for nothing.
             let row = self.table.find(&action.machine).map(|slot| self.table.row(slot));
@@ -98,6 +114,9 @@ impl Shard {
             }
         }
         if let Some(demand) = &action.need {
+            if self.parking.only_looks(&demand.need.key()) && !self.config.has(Bug::ParkedActs) {
+                return Some(Fate::OnlyLooks);
+            }
             // A machine nobody could bind is not bought, and nobody is drained for it.
             let cluster = self.clusters.get(&demand.need.cluster);
             if cluster.is_none_or(|c| c.session.is_none() || c.operator_backoff_until_unix_nanos > now) {
@@ -160,7 +179,8 @@ impl Shard {
     /// What holds back an action that no cycle has to let through, on a machine in the right state. It counts against
     /// no bound: what it belongs to was counted.
     pub(crate) fn holds_alone(&self, slot: Slot, action: &Action, now: i64) -> Option<Fate> {
-        let rail = self.rail(action, &LetThrough::default(), now);
-        rail.or_else(|| self.obstacle_at(slot, action.kind, 0))
+        let held = self.order_to_hold(action, now);
+        let held = held.or_else(|| self.rail(action, &LetThrough::default(), now));
+        held.or_else(|| self.obstacle_at(slot, action.kind, 0))
     }
 }

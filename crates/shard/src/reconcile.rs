@@ -4,19 +4,22 @@
 //! knows less than that answer, and a listing of a machine whose call is under way may know more or less than we do.
 //! Such a record is passed over and the machine is asked about once the answer is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::text::Quoted;
 
 use crate::config::SECOND;
+use crate::confirmation::{self, Confirmation};
 use crate::effect::{Effect, Step, Urgency};
-use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Report, Reports};
+use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Reports};
 use crate::flight::Stage;
 use crate::memory::MachineMemo;
+use crate::planted::Bug;
 use crate::provider::{HeldListing, Listing};
 use crate::shard::{Open, Shard};
-use crate::table::{Care, Row, Slot};
+use crate::table::{Care, Row, Slot, Words};
 use crate::tally::Tally;
 
 /// How many machines that a pieced listing did not name are asked about after it.
@@ -35,11 +38,6 @@ static NOTHING: MachineMemo = MachineMemo {
 /// The longest wait after a listing that failed.
 const LIST_BACKOFF_MOST: i64 = 60 * SECOND;
 
-/// A digest that only records of one provider can have. 0 stays 0.
-fn sealed(digest: u128, ProviderId(id): ProviderId) -> u128 {
-    if digest == 0 { 0 } else { (digest ^ u128::from(id) << 112).max(1) }
-}
-
 impl Shard {
     /// Begins a listing.
     pub(crate) fn list(&mut self, id: ProviderId, now: i64, step: &mut Step) {
@@ -52,6 +50,7 @@ impl Shard {
         let provider = &mut self.providers[index];
         provider.generation = provider.generation.wrapping_add(1);
         provider.listing = Some(Listing { begun: now, full });
+        provider.named_twice = 0;
         let since = if full { [].into() } else { provider.revision.clone() };
         let timeout_nanos = self.config.patience.list;
         step.effects.push(Effect::List { call, provider: id, since, timeout_nanos });
@@ -61,7 +60,7 @@ impl Shard {
     pub(crate) fn wants_full_list(&self, id: ProviderId, now: i64) -> bool {
         let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
         let due = provider.full_listed_unix_nanos.is_none_or(|last| now - last >= settings.full_list_every);
-        due || provider.revision.is_empty() || provider.held.is_some()
+        due || provider.revision.is_empty() || provider.held.is_some() || self.losses.doubts(id)
     }
 
     /// Takes in a part of a listing.
@@ -78,125 +77,10 @@ impl Shard {
             return;
         };
         let listing = self.providers[id.0 as usize].listing.expect("an open listing is noted");
-        records.each(&mut |report| {
-            if !self.recognise(id, report, now, step) {
-                self.take_report(id, report, listing.begun, now, step);
-            }
-        });
+        self.take_records(id, records, listing.begun, now, step);
         if let Some(end) = end {
             self.open.remove(&call);
             self.end_listing(id, listing, end, now, step);
-        }
-    }
-
-    /// Whether a record says, byte for byte, what its provider last said of the machine. Nothing needs to be done then,
-    /// and nothing but the digest was looked at.
-    fn recognise(&mut self, id: ProviderId, report: &dyn Report, now: i64, step: &mut Step) -> bool {
-        let digest = sealed(report.digest(), id);
-        let provider = &mut self.providers[id.0 as usize];
-        if digest == 0 {
-            return false;
-        }
-        let Some(slot) = self.table.recognise(provider.cursor, digest, || report.id()) else { return false };
-        provider.cursor = slot.place() + 1;
-        let round = provider.generation;
-        self.table.heard(slot).listing = round;
-        if digest as u8 == round as u8 {
-            self.read_again(slot, report, now, step);
-        }
-        true
-    }
-
-    /// The belt to the digest's braces: one in 256 of the records that are known again is read all the same, other ones
-    /// in each listing. It must say what we hold, as far as its provider has a say in that.
-    fn read_again(&mut self, slot: Slot, report: &dyn Report, now: i64, step: &mut Step) {
-        let row = self.table.row(slot);
-        // An order of ours may lie on top of it; and a record that could not be read has left nothing to compare.
-        let (None, Ok(told)) = (&row.flight, report.read()) else { return };
-        self.tally.read_again += 1;
-        let ours = &row.machine;
-        let mut said = told.machine.clone();
-        said.idle_since_unix_nanos = ours.idle_since_unix_nanos;
-        said.draining_for.clone_from(&ours.draining_for);
-        if said.state == MachineState::Creating {
-            said.assigned = ours.assigned.clone();
-        }
-        if said == **ours {
-            return;
-        }
-        self.tally.read_otherwise += 1;
-        let text = format!(
-            "machine {} looked unchanged in its provider's listing and is not what we hold; it is read anew. Please report this",
-            ours.id
-        );
-        Self::say(step, Urgency::Alarm, "read_otherwise", text);
-        let content = report.content().max(1);
-        self.table.unhear(slot);
-        self.adopt(slot, told.machine, content, now, step);
-    }
-
-    fn take_report(&mut self, id: ProviderId, report: &dyn Report, begun: i64, now: i64, step: &mut Step) {
-        let generation = self.providers[id.0 as usize].generation;
-        let content = report.content().max(1);
-        let Some(slot) = self.table.find(report.id()) else {
-            match report.read() {
-                Ok(told) => {
-                    self.tally.bad_stamps += told.bad_stamps as u64;
-                    let met = self.meet(id, told.machine, content, now, step);
-                    if let Some(slot) = met {
-                        self.providers[id.0 as usize].cursor = slot.place() + 1;
-                        if self.table.row(slot).flight.is_none() {
-                            self.table.heard(slot).digest = sealed(report.digest(), id);
-                        }
-                    }
-                }
-                Err(bad) => self.refuse(id, &bad, step),
-            }
-            return;
-        };
-        let row = self.table.row_mut(slot);
-        if row.provider != id {
-            self.tally.claimed_twice += 1;
-            let (first, second) =
-                (&self.providers[row.provider.0 as usize].name, &self.providers[id.0 as usize].name);
-            let text = format!(
-                "machine {} is listed by provider {first} and by provider {second}; {first}'s word is taken, and one \
-                 of them must give it another id",
-                Quoted(report.id())
-            );
-            Self::say(step, Urgency::Warning, "claimed_twice", text);
-            return;
-        }
-        let is_ours = row.flight.is_some();
-        let calling = row.flight.as_ref().is_some_and(|flight| flight.stage.provider_may_know());
-        let is_late = row.touched >= begun;
-        self.providers[id.0 as usize].cursor = slot.place() + 1;
-        let heard = self.table.heard(slot);
-        heard.listing = generation;
-        if heard.content == content {
-            if !is_ours {
-                heard.digest = sealed(report.digest(), id);
-            }
-            return;
-        }
-        if calling || is_late {
-            self.table.unhear(slot);
-            self.table.row_mut(slot).missed = true;
-            if !calling {
-                self.ask(slot, step);
-            }
-            return;
-        }
-        heard.digest = sealed(report.digest(), id);
-        match report.read() {
-            Ok(told) => {
-                self.tally.bad_stamps += told.bad_stamps as u64;
-                self.adopt(slot, told.machine, content, now, step);
-            }
-            Err(bad) => {
-                self.table.heard(slot).content = content;
-                self.refuse(id, &bad, step);
-            }
         }
     }
 
@@ -211,10 +95,14 @@ impl Shard {
     fn end_listing(&mut self, id: ProviderId, listing: Listing, end: ListEnd, now: i64, step: &mut Step) {
         let index = id.0 as usize;
         self.providers[index].listing = None;
+        self.providers[index].is_pieced = end.is_pieced;
         let believed = !listing.full || self.take_losses(id, listing.begun, end.is_pieced, now, step);
         self.providers[index].failures = 0;
         if believed {
             self.believe(id, listing, end, step);
+            if listing.full {
+                self.compare_losses(id, now, step);
+            }
         } else {
             Tally::bump(&mut self.tally.listings, "held");
         }
@@ -263,25 +151,33 @@ impl Shard {
         let gone: Vec<Slot> = unnamed.filter(|(_, row)| is_gone(row)).map(|(slot, _)| slot).collect();
         let known = self.providers[index].machines;
         let guard = &self.config.guard;
-        let suspicious = known >= guard.supply_floor && gone.len() as f64 > guard.supply_drop * known as f64;
+        let suspicious = known >= guard.supply_floor
+            && gone.len() as f64 > guard.supply_drop * known as f64
+            && !self.config.has(Bug::ListingGuardOff);
+        let mut gone: BTreeSet<Slot> = gone.into_iter().collect();
         if suspicious {
             let provider = &mut self.providers[index];
             let missing = gone.len();
-            let held = match provider.held {
-                None => HeldListing { first_unix_nanos: now, last_unix_nanos: now, seen: 1, missing },
-                Some(held) if now - held.last_unix_nanos < guard.spacing => HeldListing { missing, ..held },
-                Some(held) => HeldListing { last_unix_nanos: now, seen: held.seen + 1, missing, ..held },
-            };
-            let believed = held.seen >= guard.confirmations;
+            // Three that each lose another half lie three times.
+            let agrees = confirmation::agree(&provider.missing, &gone, guard.supply_drop)
+                || self.config.has(Bug::ListsUncompared);
+            if agrees && !self.config.has(Bug::ListsUncompared) {
+                gone = gone.intersection(&provider.missing).copied().collect();
+            }
+            let before = provider.held.map(|held| held.confirmation);
+            let confirmation = Confirmation::after(before.as_ref(), agrees, guard.spacing, now);
+            let held = HeldListing { confirmation, missing };
+            let believed = confirmation.seen >= guard.confirmations;
+            provider.missing.clone_from(&gone);
             let text = format!(
                 "provider {} no longer lists {missing} of its {known} machines; {}",
                 provider.name,
                 if believed {
-                    format!("{} listings agree, they are gone", held.seen)
+                    format!("{} listings agree, those that all of them miss are gone", confirmation.seen)
                 } else {
                     format!(
                         "kept until {} listings agree, this is number {}; nothing is taken from it meanwhile",
-                        guard.confirmations, held.seen
+                        guard.confirmations, confirmation.seen
                     )
                 }
             );
@@ -292,13 +188,19 @@ impl Shard {
             }
         }
         self.providers[index].held = None;
+        self.providers[index].missing.clear();
+        self.providers[index].left_out.clear();
         if is_pieced {
             // The others are asked about after the next listing.
-            gone.into_iter().take(ASKED_AT_ONCE).for_each(|slot| self.ask(slot, step));
+            let asked: Vec<Slot> = gone.into_iter().take(ASKED_AT_ONCE).collect();
+            self.providers[index].left_out.extend(&asked);
+            for slot in asked {
+                self.ask(slot, step);
+            }
             return true;
         }
         for slot in gone {
-            self.lose(slot, "is gone from its provider's listing", step);
+            self.lose(slot, "is gone from its provider's listing", now, step);
         }
         true
     }
@@ -312,7 +214,9 @@ impl Shard {
         provider.last_error = error.to_string().into();
         let wait = (SECOND << provider.failures.min(6)).min(LIST_BACKOFF_MOST);
         let is_first = provider.failures == 1;
-        self.list_at(id, now + wait);
+        if !self.config.has(Bug::ListTimerLost) {
+            self.list_at(id, now + wait);
+        }
         if is_first {
             let provider = &self.providers[id.0 as usize];
             let text = format!(
@@ -326,6 +230,9 @@ impl Shard {
 
     /// Whether a provider's listing is fresh enough to take things away by.
     pub(crate) fn is_fresh(&self, id: ProviderId, now: i64) -> bool {
+        if self.config.has(Bug::StaleTaken) {
+            return true;
+        }
         let (provider, settings) = (&self.providers[id.0 as usize], &self.config.providers[id.0 as usize]);
         provider.held.is_none() && provider.age_nanos(now).is_some_and(|age| age <= settings.stale_after)
     }
@@ -371,7 +278,7 @@ impl Shard {
         }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
-            self.lose(slot, "left the domains of this shard", step);
+            self.lose(slot, "left the domains of this shard", now, step);
             return;
         }
         let row = self.table.row(slot);
@@ -416,7 +323,7 @@ impl Shard {
     }
 
     /// Takes a provider's word about a machine we have not met in this life.
-    fn meet(
+    pub(crate) fn meet(
         &mut self,
         id: ProviderId,
         mut told: Machine,
@@ -429,6 +336,9 @@ impl Shard {
         }
         if !self.owns(&told) {
             self.tally.foreign_records += 1;
+            return None;
+        }
+        if self.config.has(Bug::FailedUnmet) && told.state == MachineState::Failed {
             return None;
         }
         let memo = self.remembered.remove(&told.id);
@@ -460,6 +370,7 @@ impl Shard {
             touched: i64::MIN,
             missed: false,
             care,
+            words: Words { listed: Some(said), ..Words::default() },
             refusals: 0,
             flight: None,
             memo: memo.map(Box::new),
@@ -486,12 +397,13 @@ impl Shard {
     }
 
     /// A machine we knew is no longer there for us.
-    pub(crate) fn lose(&mut self, slot: Slot, how: &str, step: &mut Step) {
+    pub(crate) fn lose(&mut self, slot: Slot, how: &str, now: i64, step: &mut Step) {
         if self.table.row(slot).flight.is_some() {
             self.end_flight(slot, "lost");
         }
         let row = self.table.row(slot);
-        let mut last = Machine::clone(&row.machine);
+        let was = row.machine.clone();
+        let mut last = Machine::clone(&was);
         if last.state.is_bound() {
             // Its cluster learns it as a failure: there is no state for "gone" on the wire.
             Tally::bump(&mut self.tally.lost, "gone");
@@ -501,6 +413,9 @@ impl Shard {
             self.tell_cluster(&cluster, last.into(), step);
         }
         self.end_count(slot);
+        if matches!(was.state, MachineState::Configured | MachineState::Configuring) {
+            self.note_loss(&was, self.table.row(slot).provider, now, step);
+        }
         let row = self.table.remove(slot).expect("the row was there");
         self.providers[row.provider.0 as usize].machines -= 1;
         if row.memo.is_some() {

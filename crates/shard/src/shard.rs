@@ -4,20 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bigfleet_engine::{Decision, Fleet, Options, Ready};
+use bigfleet_model::release::ReleasePolicy;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::cycle::Phase;
-use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
+use crate::cycle::{Explained, Phase};
+use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::ledger::Ledger;
+use crate::losses::Losses;
 use crate::memory::{MachineMemo, Memory};
 use crate::money::Money;
 use crate::names::Names;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
+use crate::planted::Bug;
 use crate::profiles::Profiles;
 use crate::provider::Provider;
 use crate::table::{Slot, Table};
@@ -51,6 +54,8 @@ pub struct Shard {
     pub(crate) open: Map<CallId, Open>,
     /// Flights that wait for a word of their cluster, by the number of the request or instruction.
     pub(crate) waiting: Map<WireId, Slot>,
+    /// Reclaims that were taken back lately: a cluster may hear of them after it heard that the machine stays.
+    pub(crate) taken_back: Map<WireId, Slot>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
     /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
@@ -60,6 +65,8 @@ pub struct Shard {
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
+    /// How far the wall clock runs ahead of the time this life counts.
+    pub(crate) wall_ahead: i64,
     pub(crate) profiles: Profiles,
     /// What the engine has a number for.
     pub(crate) names: Names,
@@ -67,6 +74,8 @@ pub struct Shard {
     pub(crate) parking: Parking,
     pub(crate) hints: Hints,
     pub(crate) money: Money,
+    /// Losses that are not believed yet.
+    pub(crate) losses: Losses,
     pub(crate) tally: Tally,
     pub(crate) timers: Timers,
     /// What was remembered of machines that have not been listed yet in this life.
@@ -81,6 +90,8 @@ pub struct Shard {
     pub(crate) recent_actions: usize,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
+    /// Why its actions were chosen, by their places, as far as anybody asked.
+    pub(crate) explained: BTreeMap<usize, Explained>,
     pub(crate) cycle: u64,
     pub(crate) last_cycle: Option<i64>,
     /// Why the next cycle will run.
@@ -105,17 +116,20 @@ impl Shard {
             sessions: BTreeMap::new(),
             open: Map::default(),
             waiting: Map::default(),
+            taken_back: Map::default(),
             queue: BTreeSet::new(),
             pump_due: false,
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
+            wall_ahead: 0,
             profiles: Profiles::default(),
             names: Names::default(),
             ledger: Ledger::remembering(memory.shortfalls),
             parking: Parking::default(),
             hints: Hints::default(),
             money: Money::default(),
+            losses: Losses::default(),
             tally: Tally::default(),
             timers: Timers::default(),
             remembered: memory.machines,
@@ -126,6 +140,7 @@ impl Shard {
             recent_actions: 0,
             ready: Arc::default(),
             decision: None,
+            explained: BTreeMap::new(),
             cycle: memory.cycle,
             last_cycle: None,
             news: Reasons::default(),
@@ -143,6 +158,7 @@ impl Shard {
             shard.timers.set(until, Timer::Pauses);
         }
         shard.set_forgetting(now_unix_nanos);
+        shard.recall_losses(memory.losses, memory.bought, now_unix_nanos);
         shard.recall_demand(memory.demand, memory.held, memory.reclaims, now_unix_nanos);
         shard
     }
@@ -162,7 +178,7 @@ impl Shard {
             Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
             Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
             Event::ReclaimAcked { session, instruction, nodes_started } => {
-                self.take_reclaim_ack(session, instruction, nodes_started);
+                self.take_reclaim_ack(session, instruction, nodes_started, step);
             }
         }
         self.pump(now, step);
@@ -242,8 +258,14 @@ impl Shard {
 
     /// The options of the next cycle.
     pub fn options(&self) -> Options {
+        let mut release = self.config.release;
+        if self.config.has(Bug::IdleHoldHalved) {
+            let half = |hold: Option<std::num::NonZeroU64>| hold.map_or(0, |hold| hold.get() / 2);
+            release =
+                ReleasePolicy::from_nanos(half(release.on_demand_hold_nanos), half(release.spot_hold_nanos));
+        }
         Options {
-            release: self.config.release,
+            release,
             weights: self.config.weights,
             estimated_drain_nanos: self.config.estimated_drain_nanos,
             ready: Ready::Only(self.ready.clone()),
@@ -258,6 +280,10 @@ impl Shard {
     }
 
     pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {
+        debug_assert!(
+            urgency != Urgency::Alarm || ALARMS.contains(&code),
+            "{code} is not in the list of alarms"
+        );
         step.effects.push(Effect::Say(Notice { urgency, code, text }));
     }
 }

@@ -86,6 +86,7 @@ pub(crate) struct Row {
     /// A listing spoke of it at a time when it could not be believed: ask when that is over.
     pub(crate) missed: bool,
     pub(crate) care: Care,
+    pub(crate) words: Words,
     /// Moves that were refused in a row.
     pub(crate) refusals: u32,
     pub(crate) flight: Option<Box<Flight>>,
@@ -93,6 +94,28 @@ pub(crate) struct Row {
     pub(crate) memo: Option<Box<MachineMemo>>,
     /// Whether the engine has it.
     pub(crate) shown: bool,
+}
+
+/// What a provider said of a machine in its listings and when asked, to notice where the two disagree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// The state its last listing told.
+    pub(crate) listed: Option<MachineState>,
+    /// The answer to the last question since then.
+    pub(crate) asked: Option<Answer>,
+    /// How often in a row the listing took back what the answer had said.
+    pub(crate) disputes: u8,
+    /// The state it was in before an order that its provider says is of no machine it knows.
+    pub(crate) denied_from: Option<MachineState>,
+}
+
+/// What a provider said when it was asked about a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is in this state.
+    Is(MachineState),
+    /// It knows no such machine.
+    Unknown,
 }
 
 /// What was heard of a machine, as far as it can be compared without reading it. These lie apart from the rows: a
@@ -269,6 +292,7 @@ mod tests {
             touched: 0,
             missed: false,
             care: Care::Fine,
+            words: Words::default(),
             refusals: 0,
             flight: None,
             memo: None,

@@ -35,6 +35,10 @@ pub struct Tally {
     pub claimed_twice: u64,
     /// Bound machines that were lost without our order, by what became of them.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Machines bought in place of others whose loss was not believed yet.
+    pub replaced_under_rail: u64,
+    /// Times a listing took back what its provider had answered about a machine.
+    pub disputes: u64,
     /// Moves nobody ordered.
     pub unsolicited: u64,
     /// Roll-ups by reception.

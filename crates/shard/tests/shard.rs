@@ -11,12 +11,16 @@ mod carry_on;
 mod chaos;
 #[path = "shard/give_back.rs"]
 mod give_back;
+#[path = "shard/lies.rs"]
+mod lies;
 #[path = "shard/limits.rs"]
 mod limits;
 #[path = "shard/line.rs"]
 mod line;
 #[path = "shard/next_list.rs"]
 mod next_list;
+#[path = "shard/purchase.rs"]
+mod purchase;
 #[path = "shard/rails.rs"]
 mod rails;
 #[path = "shard/reconcile.rs"]

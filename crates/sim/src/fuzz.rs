@@ -36,10 +36,29 @@ pub fn run_seed(seed: u64, planted: Option<Planted>) -> Option<Found> {
     Some(Found { seed, violation: violation?, scenario, planted })
 }
 
+/// Plays the world of a seed to its end; all that did not hold, at most two of each kind.
+pub fn run_seed_through(seed: u64, planted: Option<Planted>) -> Vec<Violation> {
+    let scenario = world_of(seed);
+    let played = caught(|| crate::run::run(&scenario, Setup { planted, ..Setup::default() }).violations);
+    played.unwrap_or_else(|panic| vec![panic])
+}
+
 /// Plays both halves of a world; the first thing that did not hold, and how many steps it took.
 fn first_violation(scenario: &Scenario, planted: Option<Planted>) -> (Option<Violation>, u64) {
-    let outcome = play(scenario, Setup { planted, ..Setup::default() });
-    (outcome.violations.into_iter().next(), outcome.summary.steps)
+    match caught(|| play(scenario, Setup { planted, ..Setup::default() })) {
+        Ok(outcome) => (outcome.violations.into_iter().next(), outcome.summary.steps),
+        Err(panic) => (Some(panic), 0),
+    }
+}
+
+/// Runs something that may panic. A panic is a finding like any other: it has a seed, and a world to make smaller.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Violation> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        let text = format!("panicked: {}", text.unwrap_or_else(|| "without a word".into()));
+        Violation { at: 0, number: 0, name: crate::invariant::PANIC, text }
+    })
 }
 
 /// Plays both halves of a world, up to the first thing that does not hold.

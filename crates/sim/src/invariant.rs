@@ -26,25 +26,35 @@ mod i17_replay;
 mod i18_bounds;
 mod i19_ages;
 mod i20_money;
+mod i21_no_more_than_missing;
+mod i22_books;
+mod i23_held_long_enough;
+mod i24_drains_remembered;
+mod i25_newest_word;
+mod i26_listings_agree;
+mod i27_grace;
+mod i28_fresh;
+mod i29_told;
+mod i30_parked_looks;
 
 use std::fmt;
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::Need;
 use bigfleet_proto::v1alpha1::Machine;
-use bigfleet_shard::{CallError, CycleRecord, Memory, Reception, Request, Shard, Step};
+use bigfleet_shard::{CallError, CallId, CycleRecord, Memory, Reception, Request, Shard, Step};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, What};
 use crate::world::Money;
 
 pub(crate) use mirror::Mirror;
 
 /// Something that happened, as far as invariants care.
 pub(crate) enum Moment<'a> {
-    /// A host starts a life.
-    Started { host: usize },
-    /// A step of a shard, its facts remembered, its effects about to begin.
-    Step { host: usize, shard: &'a Shard, memory: &'a Memory, step: &'a Step },
+    /// A host starts a life; which of the scenario's shards it is.
+    Started { host: usize, index: usize },
+    /// A step of a shard, its facts remembered, its effects about to begin; and what its clock shows.
+    Step { host: usize, index: usize, clock: i64, shard: &'a Shard, memory: &'a Memory, step: &'a Step },
     /// A cycle went on the record.
     Cycle { host: usize, superseded: bool, shard: &'a Shard, record: &'a CycleRecord },
     /// The same cycle, decided again from the record.
@@ -57,6 +67,24 @@ pub(crate) enum Moment<'a> {
         shard: usize,
         answer: &'a Result<Machine, CallError>,
     },
+    /// A listing was taken in, true or not; and when it was taken.
+    Heard {
+        host: usize,
+        provider: usize,
+        shard: &'a Shard,
+        machines: &'a [Machine],
+        full: bool,
+        clean: bool,
+        taken: i64,
+    },
+    /// An answer about a machine reaches a shard; and when it was given.
+    Answered { host: usize, machine: &'a Machine, taken: i64 },
+    /// An answer to a call reaches a shard, whatever it says.
+    Returned { host: usize, call: CallId },
+    /// A cluster acknowledges an instruction.
+    Acked { instruction: u64, nodes: i32 },
+    /// Somebody pauses shards, or resumes them.
+    Paused { cluster: &'a str, on: bool },
     /// A true listing reached a shard.
     Listed { host: usize, shard: &'a Shard, machines: &'a [Machine], full: bool },
     /// A roll-up reaches a shard; none if it cannot be read.
@@ -66,7 +94,7 @@ pub(crate) enum Moment<'a> {
     /// A machine is different; before is its state if that is what changed.
     Changed { machine: &'a Machine, before: Option<MachineState> },
     /// Faults are long over: the world should be at rest.
-    Settled { quiet_since: i64, last_action: i64, waiting: &'a str, money: &'a Money },
+    Settled { quiet_since: i64, last_action: i64, waiting: &'a str, untold: &'a str, money: &'a Money },
     /// A host lost its disk, or another host goes on with its memory.
     Forgotten { host: usize },
 }
@@ -98,7 +126,7 @@ impl fmt::Display for Violation {
 }
 
 /// The invariants by number, as in the design.
-pub const INVARIANTS: [&str; 20] = [
+pub const INVARIANTS: [&str; 30] = [
     "a machine is never bound to two clusters",
     "a fixed machine is never deleted",
     "no machine a need claims is reclaimed",
@@ -119,10 +147,26 @@ pub const INVARIANTS: [&str; 20] = [
     "queues stay within their bounds",
     "ages only grow and survive restarts",
     "money spent is machine-time times price",
+    "what is bought or on order is no more than what is missing",
+    "the shard's books agree",
+    "a rented machine is held before it is given back",
+    "an announced drain outlives a restart",
+    "no word is taken over a newer one",
+    "a listing that loses most machines is held until enough agree",
+    "no drain before the cluster lets go or the grace is over",
+    "nothing is taken away by a listing that is too old",
+    "a cluster knows what became of its machines",
+    "a parked gang looks and does not act",
 ];
+
+/// What a violation is called whose number is 0: no invariant, but the code itself gave up.
+pub const PANIC: &str = "nothing panics";
 
 /// The most violations worth keeping.
 const MOST: usize = 20;
+
+/// The most violations of one invariant.
+const MOST_OF_ONE: usize = 2;
 
 /// All invariants, looking on.
 pub(crate) struct Watch {
@@ -135,6 +179,12 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let config = crate::world::config(scenario, 0, 1);
+        // Shards go by their own clocks, which may have jumped.
+        let jumps = scenario.faults.iter().map(|fault| match fault.what {
+            What::ClockJumps { secs } => secs.abs() * 1_000_000_000,
+            _ => 0,
+        });
+        let jumps = jumps.sum::<i64>() + 2_000_000_000;
         let invariants: Vec<Box<dyn Invariant>> = vec![
             Box::new(i01_one_cluster::OneCluster::default()),
             Box::new(i02_fixed_kept::FixedKept),
@@ -142,20 +192,30 @@ impl Watch {
             Box::new(i04_free_is_used::FreeIsUsed),
             Box::new(i05_precedence::Precedence),
             Box::new(i06_reclaim_cap::ReclaimCap::new(config.rails)),
-            Box::new(i07_pauses::Pauses),
+            Box::new(i07_pauses::Pauses::default()),
             Box::new(i08_first_report::FirstReport::default()),
             Box::new(i09_held_roll_ups::HeldRollups::new(config.guard)),
             Box::new(i10_truth_adopted::TruthAdopted::default()),
-            Box::new(i11_dead_uncounted::DeadUncounted::default()),
+            Box::new(i11_dead_uncounted::DeadUncounted::new(config.patience, jumps)),
             Box::new(i12_silence::Silence),
             Box::new(i13_known_machines::KnownMachines::default()),
             Box::new(i14_fencing::Fencing::default()),
             Box::new(i15_enough_drained::EnoughDrained::default()),
             Box::new(i16_nothing_forgotten::NothingForgotten::new(config.release)),
             Box::new(i17_replay::Replay::default()),
-            Box::new(i18_bounds::Bounds),
+            Box::new(i18_bounds::Bounds::new(config.limits)),
             Box::new(i19_ages::Ages::default()),
             Box::new(i20_money::MoneyAddsUp::default()),
+            Box::new(i21_no_more_than_missing::NoMoreThanMissing::new(config.patience, jumps)),
+            Box::new(i22_books::Books),
+            Box::new(i23_held_long_enough::HeldLongEnough::new(config.release, jumps)),
+            Box::new(i24_drains_remembered::DrainsRemembered::default()),
+            Box::new(i25_newest_word::NewestWord::default()),
+            Box::new(i26_listings_agree::ListingsAgree::new(config.guard)),
+            Box::new(i27_grace::Grace::default()),
+            Box::new(i28_fresh::Fresh::new(jumps)),
+            Box::new(i29_told::ClustersTold),
+            Box::new(i30_parked_looks::ParkedLooks),
         ];
         Self { invariants, mirrors: Vec::new(), violations: Vec::new(), most: MOST }
     }
@@ -180,7 +240,9 @@ impl Watch {
             if let Some(text) = invariant.see(now, moment) {
                 let at = now - crate::world::START_UNIX_NANOS;
                 let violation = Violation { at, number: index + 1, name: INVARIANTS[index], text };
-                if self.violations.len() < MOST {
+                // One that fails all the time must not hide the others.
+                let of_it = self.violations.iter().filter(|other| other.number == violation.number).count();
+                if self.violations.len() < MOST && of_it < MOST_OF_ONE {
                     self.violations.push(violation);
                 }
             }

@@ -29,13 +29,13 @@ mod trace;
 mod world;
 
 pub use cluster::Pods as ClusterPods;
-pub use invariant::{INVARIANTS, Violation};
+pub use invariant::{INVARIANTS, PANIC, Violation};
 pub use planted::Planted;
 pub use random::Random;
 pub use run::{Missed, Outcome, Summary, run};
 pub use scenario::{
-    CODES, Call, Cluster, Curve, Dwell, Expect, Fault, Machines, Measure, Pods, Point, Problem, Problems,
-    RACK, Requirement, Scenario, ShardSetup, Spread, StartState, What, Work,
+    CODES, Call, Cluster, Curve, Dwell, Expect, Fault, Lie, Machines, Measure, Pods, Point, Problem,
+    Problems, RACK, Requirement, Scenario, ShardSetup, Spread, StartState, What, Work,
 };
 pub use trace::Trace;
 pub use world::{Money, Point as PicturePoint, START_UNIX_NANOS, Setup, World};

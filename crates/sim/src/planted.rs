@@ -1,7 +1,8 @@
 //! Bugs on purpose, to test the tester.
 //!
-//! Each distorts what crosses the border of the shard, its configuration or its disk, so that the shard behaves as if it
-//! had the bug, while the invariants go by what was really said and done. None is reachable but from tests.
+//! Most are in the shard's own logic ([`Bug`]). The others distort what crosses its border, its configuration or its disk, so
+//! that the shard behaves as if it had the bug, while the invariants go by what was really said and done. None is reachable
+//! but from tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{Machine, MachineState};
-use bigfleet_shard::{BadRecord, Config, Event, Memory, Report, Reports, Told};
+use bigfleet_shard::{BadRecord, Bug, Config, Event, Memory, Report, Reports, Told};
 
 use crate::scenario::RACK;
 
@@ -40,11 +41,13 @@ pub enum Planted {
     FixedDeleted,
     /// Waiting begins anew at each start.
     AgesForgotten,
+    /// In the shard's own logic.
+    Code(Bug),
 }
 
 impl Planted {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
+    /// Those at the border.
+    const AT_BORDER: [Self; 12] = [
         Self::PodsAreMachines,
         Self::SupplyCountedTwice,
         Self::DomainChosenTwice,
@@ -58,6 +61,19 @@ impl Planted {
         Self::FixedDeleted,
         Self::AgesForgotten,
     ];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::AT_BORDER.into_iter().chain(Bug::ALL.into_iter().map(Self::Code))
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        match self {
+            Self::Code(bug) => format!("{bug:?}"),
+            border => format!("{border:?}"),
+        }
+    }
 }
 
 /// What the shard is told at its start.
@@ -65,6 +81,7 @@ pub(crate) fn config(bug: Planted, config: &mut Config) {
     match bug {
         Planted::CapPerCall => config.rails.reclaim_window = 0,
         Planted::GuardOff => config.guard.demand_drop = 2.0,
+        Planted::Code(bug) => config.planted = Some(bug),
         _ => {}
     }
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{CODES, Problem, Problems};
 pub use demand::{Cluster, Curve, Pods, Point, Requirement, Spread, Work};
 pub use expect::{Expect, Measure};
-pub use fault::{Call, Fault, What};
+pub use fault::{Call, Fault, Lie, What};
 pub use supply::{Dwell, Machines, RACK, StartState};
 
 /// Everything a run is told.
@@ -53,6 +53,9 @@ pub struct Scenario {
     /// How long a message takes one way.
     #[serde(default = "latency")]
     pub latency: Span,
+    /// How much longer a listing may take than other answers: each takes another part of it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub listing: Span,
     /// The machines.
     pub fleet: Vec<Machines>,
     /// Who wants them.
@@ -89,6 +92,12 @@ pub struct ShardSetup {
     pub max_actions: usize,
     /// Nothing is executed.
     pub dry_run: bool,
+    /// Moves under way at once; 0 for as many as the shard has.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_moves: usize,
+    /// How long a machine may be on its way before it stops counting; 0s for as long as the shard has.
+    #[serde(skip_serializing_if = "is_none")]
+    pub watchdog: Span,
     /// How many shards share the providers. Each owns the zones named after it: see [`ShardSetup::zones`].
     pub shards: usize,
     /// For several shards: the zones of each, in turn.
@@ -109,10 +118,21 @@ impl Default for ShardSetup {
             spot_hold: Span::from_secs(60),
             max_actions: 0,
             dry_run: false,
+            max_moves: 0,
+            watchdog: Span::from_secs(0),
             shards: 1,
             zones: Vec::new(),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+fn is_none(span: &Span) -> bool {
+    span.nanos() == 0
 }
 
 fn one() -> u64 {

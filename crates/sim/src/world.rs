@@ -6,13 +6,16 @@
 mod faults;
 mod happening;
 mod host;
+mod lies;
 mod line;
 mod link;
 mod operator;
+mod settle;
 mod truth;
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::machine::MachineState;
 use bigfleet_model::resource::ResourceName;
 use bigfleet_shard::Shard;
 
@@ -38,9 +41,6 @@ pub(crate) use truth::billionths;
 /// When runs begin: 2026-11-15 00:00 UTC.
 pub const START_UNIX_NANOS: i64 = bigfleet_provider_sim::replay::START_UNIX_NANOS;
 
-/// How long a world may take to come to rest once nothing goes wrong any more. It covers the longest waits there are:
-/// graces of ten minutes, holds of ten, watchdogs of an hour, a reclaim cap of one machine per half minute.
-const SETTLE: i64 = 150 * MINUTE;
 /// How long it is watched being at rest.
 const QUIET: i64 = 30 * MINUTE;
 
@@ -192,8 +192,9 @@ impl World {
         self.run_until(lasts);
         if self.scenario.settle && !self.watch.is_full() {
             self.lift_faults();
-            self.run_until(lasts + SETTLE + QUIET);
-            self.settled(lasts + SETTLE);
+            let owed = settle::owed_nanos(&self.scenario, &config(&self.scenario, 0, 1));
+            self.run_until(lasts + owed + QUIET);
+            self.settled(lasts + owed);
         }
         for (index, expect) in self.scenario.expect.clone().iter().enumerate() {
             if expect.from.is_none() && !expect.measure.is_count() {
@@ -409,8 +410,36 @@ impl World {
             }
         }
         let waiting = waiting.join(", ");
-        let money = self.truth.money.clone();
-        self.show(&Moment::Settled { quiet_since, last_action, waiting: &waiting, money: &money });
+        let (untold, money) = (self.untold(), self.truth.money.clone());
+        self.show(&Moment::Settled {
+            quiet_since,
+            last_action,
+            waiting: &waiting,
+            untold: &untold,
+            money: &money,
+        });
+    }
+}
+
+impl World {
+    /// What clusters believe of machines that is not so.
+    fn untold(&self) -> String {
+        let wrong = self.operators.iter().enumerate().find_map(|(index, operator)| {
+            operator.session?;
+            operator.told.iter().find_map(|(id, state)| {
+                let real = self.truth.machines.get(&**id)?;
+                let believes = *state == MachineState::Configured;
+                let is = real.cluster == Some(index) && real.state == MachineState::Configured;
+                (believes != is && !real.state.is_transitional()).then(|| {
+                    format!(
+                        "{} takes machine {id} for {state}, and it is {}",
+                        operator.pods.name(),
+                        real.state
+                    )
+                })
+            })
+        });
+        wrong.unwrap_or_default()
     }
 }
 

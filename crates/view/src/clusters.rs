@@ -135,7 +135,7 @@ pub(crate) fn provider(shard: &Shard, index: usize, now: i64) -> v1::Provider {
         last_full_list_unix_nanos: provider.full_listed_unix_nanos.unwrap_or_default(),
         list_error: if provider.failures > 0 { provider.last_error.to_string() } else { String::new() },
         held: provider.held.is_some(),
-        held_seen: provider.held.map_or(0, |held| held.seen),
+        held_seen: provider.held.map_or(0, |held| held.confirmation.seen),
         held_of: shard.config().guard.confirmations,
         held_missing: provider.held.map_or(0, |held| held.missing as u32),
         failures: provider.failures,
@@ -149,7 +149,7 @@ pub(crate) fn provider(shard: &Shard, index: usize, now: i64) -> v1::Provider {
 impl<S: Shards> View<S> {
     /// Refuses a cluster nobody knows, with suggestions.
     pub(crate) async fn check_cluster(&self, snapshot: &Snapshot, name: &str) -> Result<(), Status> {
-        if snapshot.past.is_some() {
+        if snapshot.past.is_some() || self.about.record_only {
             return find_cluster(name, snapshot.fleet.clusters());
         }
         let name = name.to_owned();

@@ -1,5 +1,8 @@
 //! The few things people may tell a shard: hold still, and go on.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use bigfleet_shard::{Pause, PauseScope, Shard, Step};
 use tonic::Status;
 
@@ -17,12 +20,18 @@ fn scope(cluster: &str, kind: i32) -> Result<PauseScope, Status> {
     Ok(PauseScope { cluster, kind: kind_from(kind)? })
 }
 
+/// Clusters whose losses are not believed.
+fn doubted(shard: &Shard) -> BTreeSet<Arc<str>> {
+    shard.suspicious_losses().map(|(cluster, ..)| cluster.clone()).collect()
+}
+
 impl<S: Shards> View<S> {
     pub(crate) async fn pause(
         &self,
         request: v1::PauseRequest,
         role: &str,
     ) -> Result<v1::PauseAnswer, Status> {
+        self.needs_life("a pause")?;
         if request.for_nanos < 0 {
             return Err(Status::invalid_argument("a pause cannot end before it begins; give a time to come"));
         }
@@ -63,6 +72,7 @@ impl<S: Shards> View<S> {
         let asked = scope(&request.cluster, request.kind)?;
         let order = move |shard: &mut Shard, now: i64, step: &mut Step| {
             let before = shard.pauses().clone();
+            let doubted = doubted(shard);
             let scopes: Vec<PauseScope> = if request.everything {
                 before.values().map(|pause| pause.scope.clone()).collect()
             } else if request.number > 0 {
@@ -92,7 +102,10 @@ impl<S: Shards> View<S> {
             }
             let left = shard.pauses();
             let ended = before.iter().filter(|(number, _)| !left.contains_key(number));
-            Ok(v1::ResumeAnswer { ended: ended.map(|(number, pause)| pause_view(*number, pause)).collect() })
+            let ended = ended.map(|(number, pause)| pause_view(*number, pause)).collect();
+            let still = self::doubted(shard);
+            let released = doubted.difference(&still).map(ToString::to_string).collect();
+            Ok(v1::ResumeAnswer { ended, released })
         };
         self.shards.command(order).await?
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bigfleet_view::v1::{GetRailsRequest, Rails};
 
-use super::listing::{moment, seen_at};
+use super::listing::moment;
 use super::providers::{brief, status};
 use crate::at::At;
 use crate::context::Reach;
@@ -13,7 +13,8 @@ use crate::exit::Failure;
 use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
 use crate::reach::Shard;
 use crate::sentence;
-use crate::words::{clock_time, count, fate, kind, one_of, span, thousands};
+use crate::sentence::seen_at;
+use crate::words::{clock_time, count, fate, hourly, kind, one_of, span, thousands};
 
 /// The rails: caps, bounds, pauses, guards, and what they withhold now.
 #[derive(clap::Args)]
@@ -108,6 +109,37 @@ fn story(rails: &Rails) -> Story {
             count(rails.confirmations.into(), "time")
         ),
     );
+    if rails.purchase_window_nanos > 0 {
+        story.say(
+            "purchase rail",
+            format!(
+                "{} of what a suspicious listing takes away is replaced in {}, for at most {} in all",
+                percent(rails.purchase_fraction),
+                span(rails.purchase_window_nanos),
+                hourly(rails.purchase_usd_per_hour)
+            ),
+        );
+    }
+    for loss in &rails.losses {
+        story.say_toned(
+            "purchase rail",
+            format!(
+                "{} lost {} ({}) by the word of provider {}, for {}: {} of {} listings agree; {} of {} replaced in this window; \
+                 bigfleet resume --kind provision --cluster {} lets go",
+                loss.cluster,
+                count(loss.machines.into(), "machine"),
+                hourly(loss.usd_per_hour),
+                loss.provider,
+                span(now.saturating_sub(loss.since_unix_nanos)),
+                loss.seen,
+                loss.of,
+                loss.replaced,
+                loss.may_replace,
+                loss.cluster,
+            ),
+            Tone::Warn,
+        );
+    }
     for held in &rails.held_rollups {
         let since = span(now.saturating_sub(held.first_unix_nanos));
         story.say_toned(

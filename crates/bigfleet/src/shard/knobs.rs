@@ -18,6 +18,16 @@ pub(crate) struct Knobs {
     /// The wall-clock window of that share [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Rails")]
     reclaim_window: Option<i64>,
+    /// The share of machines lost to a suspicious listing that may be replaced by purchases in one window; 1 for all [default:
+    /// 0.05]
+    #[arg(long, value_name = "0..1", value_parser = share, help_heading = "Rails")]
+    purchase_fraction: Option<f64>,
+    /// The wall-clock window of that share; listings that confirm such a loss lie as far apart [default: 30s]
+    #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Rails")]
+    purchase_window: Option<i64>,
+    /// What all such replacements may cost an hour, until listings agree [default: 500]
+    #[arg(long, value_name = "USD", value_parser = usd, help_heading = "Rails")]
+    purchase_usd_per_hour: Option<f64>,
     /// At most so many actions begin in one cycle, preemptions not counted; 0 for no bound [default: 0]
     #[arg(long, value_name = "N", help_heading = "Rails")]
     max_actions_per_cycle: Option<usize>,
@@ -53,7 +63,8 @@ pub(crate) struct Knobs {
     /// A roll-up that erases more than this share of a cluster's demand is held [default: 0.5]
     #[arg(long, value_name = "0..1", value_parser = share, help_heading = "Guard")]
     guard_demand_drop: Option<f64>,
-    /// A listing that loses more than this share of a provider's machines is held [default: 0.2]
+    /// A listing that loses more than this share of a provider's machines is held; what it takes beyond this share from a
+    /// cluster or the fleet falls under the purchase rail [default: 0.2]
     #[arg(long, value_name = "0..1", value_parser = share, help_heading = "Guard")]
     guard_supply_drop: Option<f64>,
     /// How many reports must agree before a held one is believed [default: 3]
@@ -124,6 +135,9 @@ impl Knobs {
         set(&mut rails.reclaim_fraction, self.reclaim_fraction);
         set(&mut rails.reclaim_window, self.reclaim_window);
         set(&mut rails.max_actions_per_cycle, self.max_actions_per_cycle);
+        set(&mut rails.purchase_fraction, self.purchase_fraction);
+        set(&mut rails.purchase_window, self.purchase_window);
+        set(&mut rails.purchase_usd_per_hour, self.purchase_usd_per_hour);
         set(&mut guard.demand_drop, self.guard_demand_drop);
         set(&mut guard.supply_drop, self.guard_supply_drop);
         set(&mut guard.confirmations, self.guard_confirmations);
@@ -176,6 +190,12 @@ fn share(text: &str) -> anyhow::Result<f64> {
     let share: f64 = text.parse()?;
     anyhow::ensure!((0.0..=1.0).contains(&share), "a share is between 0 and 1, such as 0.05");
     Ok(share)
+}
+
+fn usd(text: &str) -> anyhow::Result<f64> {
+    let usd: f64 = text.parse()?;
+    anyhow::ensure!(usd.is_finite() && usd >= 0.0, "it is dollars an hour, such as 500");
+    Ok(usd)
 }
 
 fn at_least_one(text: &str) -> anyhow::Result<usize> {

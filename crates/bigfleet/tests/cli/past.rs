@@ -48,7 +48,9 @@ impl Scene {
         let addr = format!("127.0.0.1:{}", self.provider_port);
         let state = self.folder.path().join("cloud");
         let state = state.to_str().unwrap();
-        let arguments = ["provider", "sim", "--use-fake-backend", "--seed-count", "12", "--provider", "east"];
+        let slots = ["--seed-count", "11", "--idle-count", "1", "--fault-slots", "4"];
+        let arguments =
+            [&["provider", "sim", "--use-fake-backend"][..], &slots, &["--provider", "east"]].concat();
         let places = ["--addr", &addr, "--state", state, "--http", "none"];
         Process::start("east", &[&arguments[..], &places].concat())
     }

@@ -175,7 +175,7 @@ impl CapacityProvider for Provider {
             return Err(Status::invalid_argument("id is empty"));
         }
         let world = self.world();
-        let slot = world.slots.get(&id).ok_or_else(|| Status::not_found("no such machine"))?;
+        let slot = world.slots.get(&id).ok_or_else(|| world::unknown(&id))?;
         Ok(Response::new(slot.machine.clone()))
     }
 

@@ -62,6 +62,11 @@ pub(crate) struct World {
     pub(crate) creates: usize,
 }
 
+/// The refusal of a machine nobody knows. It repeats the id, however long that is, as many providers do.
+pub(crate) fn unknown(id: &str) -> Status {
+    Status::not_found(format!("no such machine: {id}"))
+}
+
 impl World {
     pub(crate) fn new(defect: Option<Defect>) -> Self {
         let mut world = Self {
@@ -209,7 +214,7 @@ impl World {
         if call.kind == Kind::Delete && self.has(Defect::UnknownDeleteWrongCode) {
             return Err(Status::internal("no such machine"));
         }
-        Err(Status::not_found("no such machine"))
+        Err(unknown(&call.id))
     }
 
     /// Step 5.
@@ -241,7 +246,7 @@ impl World {
 
     /// Step 6.
     pub(crate) fn position(&mut self, call: &Call) -> Result<(), Status> {
-        let slot = self.slots.get_mut(&call.id).ok_or_else(|| Status::not_found("no such machine"))?;
+        let slot = self.slots.get_mut(&call.id).ok_or_else(|| unknown(&call.id))?;
         let state = slot.machine.state();
         let [from, ..] = call.kind.states();
         let obeyed = match self.defect {

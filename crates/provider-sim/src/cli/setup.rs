@@ -159,11 +159,15 @@ fn config(args: &Args) -> Result<Config, UsageError> {
         return Err(UsageError::Flag("--zones: a zone has no name; write zone-a,zone-b".into()));
     }
     let count = if test { args.seed_count.unwrap_or(SEED_COUNT) } else { args.machines };
-    if count > MACHINES_LIMIT {
-        return Err(UsageError::Flag(format!("{count} machines are too many; at most {MACHINES_LIMIT}")));
+    let all = count.saturating_add(args.idle_count).saturating_add(args.fault_slots);
+    if all > MACHINES_LIMIT {
+        return Err(UsageError::Flag(format!("{all} machines are too many; at most {MACHINES_LIMIT}")));
+    }
+    if !test && args.idle_count + args.fault_slots > 0 {
+        return Err(UsageError::Flag("--idle-count and --fault-slots are for --use-fake-backend".into()));
     }
     let inventory = if test {
-        Inventory::TestMachines(count)
+        Inventory::Slots { speculative: count, idle: args.idle_count, faults: args.fault_slots }
     } else {
         Inventory::Fleet { machines: count, zones: args.zones.clone() }
     };
@@ -224,6 +228,9 @@ pub(super) fn banner(args: &Args, config: &Config) -> String {
         String::from("SIMULATED CLOUD: no machine of this provider exists, and no price is a real one.\n");
     let what = match &config.inventory {
         Inventory::TestMachines(count) => format!("{count} test machines and {FAULT_SLOTS} that fail"),
+        Inventory::Slots { speculative, idle, faults } => {
+            format!("{speculative} slots, {idle} Idle machines, {faults} slots that fail")
+        }
         Inventory::Fleet { machines, zones } => format!("{machines} slots in {}", zones.join(", ")),
     };
     let state = args

@@ -29,6 +29,10 @@ pub enum Kind {
     NoNode,
     StuckConfiguring,
     ClockSkew,
+    HalvedList,
+    ContradictedList,
+    ShownFailed,
+    DeniedMoves,
 }
 
 /// A word's value.
@@ -122,7 +126,7 @@ const fn once(kind: Kind, name: &'static str, params: &'static [Param], help: &'
 }
 
 /// All kinds, in the order in which they are documented.
-pub const KINDS: [KindInfo; 21] = [
+pub const KINDS: [KindInfo; 25] = [
     lasts(
         Kind::ZoneOutage,
         "zone-outage",
@@ -217,6 +221,20 @@ pub const KINDS: [KindInfo; 21] = [
         &[param("secs", Some("30"), true, Shape::Number(-1e9, 1e9))],
         "times the provider tells are wrong by this many seconds",
     ),
+    lasts(Kind::HalvedList, "halved-list", &[], "List leaves out another half of the machines each time"),
+    lasts(
+        Kind::ContradictedList,
+        "contradicted-list",
+        &[param("share", Some("0.1"), true, Shape::Number(0.0, 1.0))],
+        "List shows this share of the machines twice, the second time as FAILED",
+    ),
+    lasts(
+        Kind::ShownFailed,
+        "shown-failed",
+        &[param("share", Some("1"), true, Shape::Number(0.0, 1.0))],
+        "List and Get say FAILED of this share of the configured machines, which are fine",
+    ),
+    lasts(Kind::DeniedMoves, "denied-moves", &[CHANCE], "moves begin, but the caller is told NOT_FOUND"),
 ];
 
 impl Kind {

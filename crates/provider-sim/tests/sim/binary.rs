@@ -5,7 +5,7 @@ use std::time::Duration;
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::ListFilter;
 use bigfleet_provider_kit::{CapacityType, Clock as _, SystemClock};
-use bigfleet_provider_sim::{FAULT_LABEL, FAULT_SLOTS};
+use bigfleet_provider_sim::FAULT_LABEL;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::process::{Process, ended};
@@ -29,9 +29,9 @@ async fn it_starts_with_the_machines_asked_for() {
     let took = Duration::from_nanos((clock.now_unix_nanos() - begun).unsigned_abs());
     // A second on an idle machine; test machines are not idle.
     assert!(took < Duration::from_secs(10), "{took:?}");
-    assert_eq!(list.machines.len(), 64 + FAULT_SLOTS);
+    assert_eq!(list.machines.len(), 64 + 8 + 4);
     let count = |state: MachineState| list.machines.iter().filter(|m| m.state == state.to_wire()).count();
-    assert_eq!((count(MachineState::Idle), count(MachineState::Speculative)), (8, 56 + FAULT_SLOTS));
+    assert_eq!((count(MachineState::Idle), count(MachineState::Speculative)), (8, 64 + 4));
     let kinds = CapacityType::ALL
         .map(|kind| list.machines.iter().filter(|m| m.capacity_type == kind.to_wire()).count());
     assert_eq!(kinds[0], 0);
@@ -45,7 +45,7 @@ async fn it_starts_with_the_machines_asked_for() {
     }
     let broken =
         list.machines.iter().filter(|m| m.labels.get(FAULT_LABEL).is_some_and(|v| v == "error")).count();
-    assert_eq!(broken, FAULT_SLOTS);
+    assert_eq!(broken, 4);
 
     let metrics = http(&process.http, "/metrics").await;
     assert!(metrics.contains("bigfleet_provider_machines{state="), "{metrics}");

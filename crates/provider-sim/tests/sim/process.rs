@@ -51,7 +51,11 @@ impl Process {
     pub(crate) fn standard(address: &str, count: usize, state: &Path) -> Self {
         let count = count.to_string();
         Self::start(
-            &["--addr", address, "--provider", "p", "--use-fake-backend", "--seed-count", &count, "--state"],
+            &[
+                &["--addr", address, "--provider", "p", "--use-fake-backend", "--seed-count", &count][..],
+                &["--idle-count", "8", "--fault-slots", "4", "--state"],
+            ]
+            .concat(),
             state,
         )
     }

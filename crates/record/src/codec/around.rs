@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bigfleet_shard::{
-    Around, ClusterChange, Health, HeldListing, HeldRollup, Link, Listed, OperatorSeen, Pause, PauseScope,
-    ProviderSettings, Settings, ShortSince,
+    Around, ClusterChange, Confirmation, Health, HeldListing, HeldRollup, Link, Listed, OperatorSeen, Pause,
+    PauseScope, ProviderSettings, Settings, ShortSince,
 };
 use serde::{Deserialize, Serialize};
 
@@ -165,8 +165,8 @@ fn health_row<'a>(piece: &mut Packer<'a>, health: &'a Health, now: i64) -> Healt
         failures: health.failures,
         error: piece.string(&health.error),
         held: health.held.map(|held| {
-            let (first, last) = (ago(now, held.first_unix_nanos), ago(now, held.last_unix_nanos));
-            (first, last, held.seen, held.missing as u64)
+            let Confirmation { first_unix_nanos, last_unix_nanos, seen } = held.confirmation;
+            (ago(now, first_unix_nanos), ago(now, last_unix_nanos), seen, held.missing as u64)
         }),
         supports_delete: health.supports_delete,
         has_revisions: health.has_revisions,
@@ -278,9 +278,11 @@ fn read_settings(piece: &mut Unpacker<'_>, row: SettingsRow) -> Result<Settings,
 
 fn read_health(piece: &Unpacker<'_>, row: &HealthRow, now: i64) -> Result<Health, CodecError> {
     let held = row.held.map(|(first, last, seen, missing)| HeldListing {
-        first_unix_nanos: ago(now, first),
-        last_unix_nanos: ago(now, last),
-        seen,
+        confirmation: Confirmation {
+            first_unix_nanos: ago(now, first),
+            last_unix_nanos: ago(now, last),
+            seen,
+        },
         missing: missing as usize,
     });
     Ok(Health {

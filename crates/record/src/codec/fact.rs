@@ -6,8 +6,11 @@
 use std::sync::Arc;
 
 use bigfleet_model::need::{Need, NeedKey};
+use bigfleet_model::resource::{ResourceError, ResourceName, ResourceVec};
 use bigfleet_model::stamp::Assignment;
-use bigfleet_shard::{Fact, HeldRollup, LettingGo, MachineMemo, Pause, PauseScope, ShortSince};
+use bigfleet_shard::{
+    Fact, HeldRollup, LettingGo, Loss, LossMemo, MachineMemo, Pause, PauseScope, ShortSince,
+};
 use serde::{Deserialize, Serialize};
 
 use super::cycle::{kind_number, kind_of};
@@ -33,6 +36,8 @@ const RECLAIMS: u8 = b'r';
 const MACHINE: u8 = b'm';
 const SHORTFALL: u8 = b's';
 const PAUSE: u8 = b'p';
+const LOSS: u8 = b'l';
+const BOUGHT: u8 = b'b';
 
 /// First report, last confirmation, how many.
 type HeldRow = (i64, i64, u32);
@@ -74,6 +79,18 @@ struct PauseRow<'a> {
     until: Option<i64>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct LossRow<'a> {
+    cluster: &'a str,
+    provider: &'a str,
+    /// Fingerprint and group of the need that counted on it, which is of the same cluster.
+    #[serde(borrow)]
+    need: Option<(&'a str, &'a str)>,
+    #[serde(borrow)]
+    amount: Vec<(&'a str, u64)>,
+    usd_per_hour: Bits,
+}
+
 fn write(row: &impl Serialize) -> Vec<u8> {
     postcard::to_extend(row, vec![VERSION]).expect("writing to memory does not fail")
 }
@@ -109,6 +126,8 @@ pub fn encode_fact(fact: &Fact) -> Entry {
             let key = [&[PAUSE][..], &number.to_be_bytes()].concat();
             (key, pause.as_ref().map(|pause| write(&pause_row(pause))))
         }
+        Fact::Loss(id, loss) => (named(LOSS, id), loss.as_ref().map(|memo| write(&loss_row(memo)))),
+        Fact::Bought(cluster, times) => (named(BOUGHT, cluster), times.as_ref().map(write)),
     };
     Entry { key, value }
 }
@@ -140,6 +159,8 @@ pub fn decode_fact(key: &[u8], value: &[u8]) -> Result<Fact, CodecError> {
                 name.try_into().map_err(|_| CodecError::form("a pause", "its key is not a number"))?;
             Fact::Pause(u64::from_be_bytes(number), Some(read_pause(&read(value, "a pause")?)?))
         }
+        LOSS => Fact::Loss(text()?.into(), Some(read_loss(&read(value, "a loss")?)?)),
+        BOUGHT => Fact::Bought(text()?.into(), Some(read(value, "purchases")?)),
         other => return Err(CodecError::form(what, format_args!("kind {:?} is unknown", char::from(other)))),
     })
 }
@@ -213,6 +234,29 @@ fn read_memo(row: &MemoRow<'_>) -> Result<MachineMemo, CodecError> {
         failed_tries: row.failed_tries,
         since: row.since,
     })
+}
+
+fn loss_row(memo: &LossMemo) -> LossRow<'_> {
+    let LossMemo { cluster, provider, loss } = memo;
+    LossRow {
+        cluster,
+        provider,
+        need: loss.need.as_ref().map(|need| (&*need.fingerprint, &*need.group)),
+        amount: loss.amount.iter().map(|(name, amount)| (name.as_str(), amount)).collect(),
+        usd_per_hour: loss.usd_per_hour.into(),
+    }
+}
+
+fn read_loss(row: &LossRow<'_>) -> Result<LossMemo, CodecError> {
+    let form = |error| CodecError::form("what was lost", error);
+    let amounts = row.amount.iter().map(|(name, amount)| Ok((ResourceName::new(name)?, *amount)));
+    let amounts: Vec<(ResourceName, u64)> = amounts.collect::<Result<_, ResourceError>>().map_err(form)?;
+    let loss = Loss {
+        need: row.need.map(|(fingerprint, group)| need_key((row.cluster, fingerprint, group))),
+        amount: ResourceVec::new(amounts).map_err(form)?,
+        usd_per_hour: row.usd_per_hour.into(),
+    };
+    Ok(LossMemo { cluster: row.cluster.into(), provider: row.provider.into(), loss })
 }
 
 fn pause_row(pause: &Pause) -> PauseRow<'_> {

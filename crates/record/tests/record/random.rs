@@ -14,8 +14,8 @@ use bigfleet_model::resource::{MAX_AMOUNT, ResourceName, ResourceVec};
 use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
 use bigfleet_model::stamp::Assignment;
 use bigfleet_shard::{
-    Around, ClusterChange, Fact, Health, HeldListing, HeldRollup, Input, LettingGo, Link, Listed,
-    MachineMemo, OperatorSeen, Pause, PauseScope, ProviderSettings, Settings, ShortSince,
+    Around, ClusterChange, Fact, Health, HeldListing, HeldRollup, Input, LettingGo, Link, Listed, Loss,
+    LossMemo, MachineMemo, OperatorSeen, Pause, PauseScope, ProviderSettings, Settings, ShortSince,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -233,12 +233,8 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 fn health() -> impl Strategy<Value = Health> {
-    let held = (held(), any::<u32>()).prop_map(|(held, missing)| HeldListing {
-        first_unix_nanos: held.first_unix_nanos,
-        last_unix_nanos: held.last_unix_nanos,
-        seen: held.seen,
-        missing: missing as usize,
-    });
+    let held = (held(), any::<u32>())
+        .prop_map(|(confirmation, missing)| HeldListing { confirmation, missing: missing as usize });
     (any::<u32>(), boxed(), option::of(held), any::<[bool; 3]>()).prop_map(|(failures, error, held, is)| {
         let [supports_delete, has_revisions, is_stale] = is;
         Health { failures, error, held, supports_delete, has_revisions, is_stale }
@@ -307,5 +303,18 @@ pub(crate) fn fact() -> impl Strategy<Value = Fact> {
         (boxed(), option::of(memo())).prop_map(|(id, memo)| Fact::Machine(id, memo)),
         (key(), option::of(short())).prop_map(|(key, since)| Fact::Shortfall(key, since)),
         (0..9_u64, option::of(pause())).prop_map(|(number, pause)| Fact::Pause(number, pause)),
+        (boxed(), option::of(loss())).prop_map(|(id, loss)| Fact::Loss(id, loss)),
+        (shared(), option::of(vec((any::<i64>(), any::<u32>()), 0..4)))
+            .prop_map(|(cluster, times)| Fact::Bought(cluster, times)),
     ]
+}
+
+fn loss() -> impl Strategy<Value = LossMemo> {
+    (shared(), shared(), option::of((shared(), shared())), vector(), 0.0..9.0_f64).prop_map(
+        |(cluster, provider, need, amount, usd_per_hour)| {
+            let key = |(fingerprint, group)| NeedKey { cluster: cluster.clone(), fingerprint, group };
+            let loss = Loss { need: need.map(key), amount, usd_per_hour };
+            LossMemo { cluster: cluster.clone(), provider, loss }
+        },
+    )
 }

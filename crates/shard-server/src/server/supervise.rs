@@ -2,6 +2,8 @@
 
 use bigfleet_record::FolderWatch;
 
+use crate::core::End;
+
 use super::{
     Arc, AtomicBool, Clock, Core, Duration, HealthReporter, JoinHandle, KeepError, Ordering, RunError,
     Sessions, oneshot, set_serving, watch,
@@ -25,7 +27,7 @@ pub(super) struct Parts {
     pub(super) is_stopping: Arc<AtomicBool>,
     pub(super) halt: watch::Sender<bool>,
     pub(super) stop_core: oneshot::Sender<()>,
-    pub(super) core_thread: oneshot::Receiver<()>,
+    pub(super) core_thread: oneshot::Receiver<End>,
     pub(super) committer: oneshot::Receiver<Result<(), KeepError>>,
     pub(super) recorder: Option<oneshot::Receiver<Result<(), String>>>,
     pub(super) folder: Option<FolderWatch>,
@@ -38,8 +40,10 @@ pub(super) struct Parts {
 /// What ended first.
 enum First {
     Stop,
-    Core,
-    Committer(Result<(), KeepError>),
+    /// Ended by itself, or `None` if it panicked.
+    Core(Option<End>),
+    /// `None` if it panicked.
+    Committer(Option<Result<(), KeepError>>),
     Recorder(String),
     Folder(String),
     Calls(String),
@@ -58,8 +62,8 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         match &mut parts.recorder {
             // It runs as long as the committer sends to it, so any end before that one's is a death.
             Some(recorder) => match recorder.await {
-                // Whoever feeds it has ended, and that is the core thread in the end.
-                Ok(Ok(())) => First::Core,
+                // Whoever feeds it has ended; that one has more to say.
+                Ok(Ok(())) => First::Core(Some(End::CommitterGone)),
                 Ok(Err(why)) => First::Recorder(why),
                 Err(_) => First::Recorder(SEE_LOG.into()),
             },
@@ -71,23 +75,32 @@ pub(super) async fn supervise(mut parts: Parts, mut stop: oneshot::Receiver<()>)
         biased;
         // Also when whoever holds the server lets go of it.
         _ = &mut stop => First::Stop,
-        committed = &mut parts.committer => {
-            First::Committer(committed.unwrap_or_else(|_| Err(KeepError("the committer thread died".into()))))
-        }
-        _ = &mut parts.core_thread => First::Core,
+        committed = &mut parts.committer => First::Committer(committed.ok()),
+        ended = &mut parts.core_thread => First::Core(ended.ok()),
         first = recorder => first,
         why = folder => First::Folder(why),
         ended = &mut parts.calls => First::Calls(format!("{ended:?}")),
         ended = http => First::Http(ended),
+    };
+    // A thread that ends takes its end of a queue with it before its last word arrives, so that those who feed it or live
+    // on it may be seen to end first. Whoever pulled the others down is asked.
+    let first = match first {
+        First::Core(Some(End::CommitterGone)) => First::Committer((&mut parts.committer).await.ok()),
+        First::Committer(Some(Ok(()))) => First::Core((&mut parts.core_thread).await.ok()),
+        first => first,
     };
     parts.is_stopping.store(true, Ordering::SeqCst);
     set_serving(&parts.health, false).await;
     let died = |part, why| Err(RunError::Died { part, why });
     let outcome = match first {
         First::Stop => None,
-        First::Committer(Err(error)) => Some(Err(RunError::Keep(error))),
+        First::Committer(Some(Err(error))) => Some(Err(RunError::Keep(error))),
+        First::Committer(None) => Some(died("the committer thread", SEE_LOG.into())),
         // A committer that has nothing left to do was left by the core thread.
-        First::Committer(Ok(())) | First::Core => Some(died("the core thread", SEE_LOG.into())),
+        First::Committer(Some(Ok(()))) | First::Core(Some(_)) => {
+            Some(died("the core thread", "nobody was left to tell it anything".into()))
+        }
+        First::Core(None) => Some(died("the core thread", SEE_LOG.into())),
         First::Folder(why) => Some(Err(RunError::FolderLost(why))),
         First::Recorder(why) => Some(died("the recorder thread", why)),
         First::Calls(why) => Some(died("the gRPC server", why)),
@@ -191,8 +204,8 @@ mod tests {
 
     /// What keeps the parts of a server alive that are not about to die.
     struct Alive {
-        _core: oneshot::Sender<()>,
-        _committer: oneshot::Sender<Result<(), KeepError>>,
+        core: oneshot::Sender<End>,
+        committer: oneshot::Sender<Result<(), KeepError>>,
         _inbox: Inbox,
     }
 
@@ -209,7 +222,7 @@ mod tests {
             core: core.clone(),
             clock: clock.clone(),
             callers: clock.clone(),
-            metrics: Metrics::new(),
+            metrics: Metrics::new("s", "0"),
         });
         let parts = Parts {
             core,
@@ -231,7 +244,7 @@ mod tests {
             reporting: None,
             grace: Duration::from_secs(5),
         };
-        (parts, Alive { _core: keep_core, _committer: keep_committer, _inbox: inbox })
+        (parts, Alive { core: keep_core, committer: keep_committer, _inbox: inbox })
     }
 
     #[tokio::test]
@@ -244,5 +257,46 @@ mod tests {
         drop(records);
         let error = server.await.unwrap().unwrap_err().to_string();
         assert!(error.starts_with("the recorder thread has ended: it panicked"), "{error}");
+    }
+    /// The committer lets go of its queue before its last word arrives, so that the core thread may end first; it once was
+    /// said to have panicked.
+    #[tokio::test]
+    async fn a_disk_that_fails_is_named_although_the_core_thread_ends_first() {
+        let (_records, recorder) = oneshot::channel();
+        let (parts, alive) = parts(recorder);
+        let (_stop, stops) = oneshot::channel();
+        let server = tokio::spawn(supervise(parts, stops));
+        alive.core.send(End::CommitterGone).unwrap();
+        tokio::task::yield_now().await;
+        assert!(!server.is_finished(), "the committer has not said why");
+        alive.committer.send(Err(KeepError("no space left".into()))).unwrap();
+        let error = server.await.unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("no space left; the shard stops"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_named() {
+        for (is_core, words) in [
+            (true, "the core thread has ended: it panicked"),
+            (false, "the committer thread has ended: it panicked"),
+        ] {
+            let (_records, recorder) = oneshot::channel();
+            let (parts, alive) = parts(recorder);
+            let (_stop, stops) = oneshot::channel();
+            let server = tokio::spawn(supervise(parts, stops));
+            let Alive { core, committer, _inbox } = alive;
+            if is_core {
+                drop(core);
+                tokio::task::yield_now().await;
+                // It drains what is left and closes.
+                let _ = committer.send(Ok(()));
+            } else {
+                // The other finds its queue closed.
+                core.send(End::CommitterGone).unwrap();
+                drop(committer);
+            }
+            let error = server.await.unwrap().unwrap_err().to_string();
+            assert!(error.starts_with(words), "{error}");
+        }
     }
 }

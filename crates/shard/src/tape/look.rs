@@ -195,7 +195,7 @@ impl Look {
             }));
         }
         if before.held != cluster.held {
-            changed(ClusterChange::Held(cluster.held.clone()));
+            changed(ClusterChange::Held(cluster.held));
         }
         if before.reclaims != cluster.reclaims {
             changed(ClusterChange::Reclaims(cluster.reclaims.clone()));

@@ -38,6 +38,10 @@ pub(crate) struct Cloud {
     /// Its listings are put together from several answers.
     pub(crate) is_pieced: bool,
     pub(crate) takes_no_deletes: bool,
+    /// Records its listings have besides.
+    pub(crate) doubles: Vec<Machine>,
+    /// What its listings say of machines instead.
+    pub(crate) listed_as: BTreeMap<String, Machine>,
 }
 
 /// Records, and how their maps are written.
@@ -80,7 +84,7 @@ impl Reports for Records {
 }
 
 impl Cloud {
-    fn apply(&mut self, request: &Request) -> Result<Option<Machine>, CallErrorKind> {
+    pub(crate) fn apply(&mut self, request: &Request) -> Result<Option<Machine>, CallErrorKind> {
         if let Some(kind) = self.broken {
             return Err(kind);
         }
@@ -252,6 +256,11 @@ impl World {
         }
     }
 
+    /// What was held back, for somebody else to carry out.
+    pub(crate) fn take_held(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.held)
+    }
+
     /// Carries out held calls; the listings they lead to are held.
     pub(crate) fn release_calls(&mut self) {
         (self.hold_calls, self.hold_lists) = (false, true);
@@ -278,7 +287,9 @@ impl World {
                 } else {
                     let shown = cloud.machines.values().filter(|m| !cloud.hidden.contains(&m.id.to_string()));
                     let revision: Arc<[u8]> = if cloud.has_revisions { [1].into() } else { [].into() };
-                    let records = Box::new(Records(shown.cloned().collect(), cloud.writing));
+                    let shown = shown.map(|m| cloud.listed_as.get(&*m.id).unwrap_or(m));
+                    let shown = shown.chain(&cloud.doubles).cloned().collect();
+                    let records = Box::new(Records(shown, cloud.writing));
                     Event::Listed {
                         call,
                         records,

@@ -81,7 +81,7 @@ fn a_truncated_listing_is_held_until_three_agree() {
     world.pass(15 * SECOND);
     assert!(world.shard.providers()[0].held.is_none());
     world.clouds[0].hidden = (0..15).map(|n| format!("m-{n:02}")).collect();
-    world.pass(MINUTE);
+    world.pass(2 * MINUTE);
     assert_eq!(
         world.clouds[0].count(Configured),
         20 + 15,

@@ -4,7 +4,7 @@ use bigfleet_engine::{ActionKind, Fleet, Parallelism};
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::MachineState::{Configured, Creating, Draining, Failed, Idle, Speculative};
 use bigfleet_model::resource::ResourceVec;
-use bigfleet_shard::{Care, Frame, Input, MINUTE, Memory, SECOND, Shard};
+use bigfleet_shard::{Care, Frame, Input, MINUTE, Memory, Pause, PauseScope, SECOND, Shard};
 
 use super::harness::*;
 
@@ -215,4 +215,61 @@ fn a_folded_gang_and_a_plain_need_of_one_name_age_together() {
         assert_eq!(short.missing, missing, "the plain need lacks all but one machine, the gang its own");
     }
     assert_eq!(world.memory.shortfalls.get(&key), Some(&since));
+}
+
+#[test]
+fn a_pause_is_never_shorter_than_asked_however_the_wall_clock_jumps() {
+    let hour = 60 * MINUTE;
+    for ahead_before in [true, false] {
+        let mut world = World::new(vec![]);
+        let jump = |world: &mut World| {
+            let wall = world.now + hour;
+            world.command(|shard, now, step| shard.note_wall(wall, now, step));
+        };
+        if ahead_before {
+            // This machine slept for an hour, which its monotonic clock did not count.
+            jump(&mut world);
+        }
+        let pause = Pause {
+            scope: PauseScope::default(),
+            dry_run: false,
+            reason: "maintenance".into(),
+            author: "test".into(),
+            since_unix_nanos: world.now,
+            until_unix_nanos: Some(world.now + 30 * MINUTE),
+        };
+        world.command(|shard, now, step| shard.pause(pause, now, step)).unwrap();
+        if !ahead_before {
+            // Somebody sets it while the pause is in force.
+            jump(&mut world);
+        }
+        world.pass(10 * MINUTE);
+        // The next life begins with the wall clock.
+        world.now += hour;
+        world.crash();
+        world.pass(19 * MINUTE);
+        assert_eq!(world.shard.pauses().len(), 1, "a minute is left");
+        world.pass(2 * MINUTE);
+        assert_eq!(world.shard.pauses().len(), 0);
+    }
+}
+
+#[test]
+fn a_wall_clock_set_back_makes_no_pause_shorter() {
+    let mut world = World::new(vec![]);
+    let wall = world.now - 60 * MINUTE;
+    world.command(|shard, now, step| shard.note_wall(wall, now, step));
+    let pause = Pause {
+        scope: PauseScope::default(),
+        dry_run: false,
+        reason: "maintenance".into(),
+        author: "test".into(),
+        since_unix_nanos: world.now,
+        until_unix_nanos: Some(world.now + 30 * MINUTE),
+    };
+    world.command(|shard, now, step| shard.pause(pause, now, step)).unwrap();
+    world.pass(29 * MINUTE);
+    assert_eq!(world.shard.pauses().len(), 1);
+    world.pass(2 * MINUTE);
+    assert_eq!(world.shard.pauses().len(), 0, "where a process lives its own time counts");
 }

@@ -2,7 +2,7 @@
 //! do. Gangs go to one domain together or wait.
 //!
 //! Pods that wait although there is room in sum were unlucky with where others went. Then all pods are dealt out anew, in
-//! two orders, as a descheduler would in time; the order that serves more pods holds.
+//! three orders, as a descheduler would in time; the order that serves more pods holds.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ enum Dealing {
     GangsFirst,
     /// Those with the fewest nodes to choose from.
     FewestChoicesFirst,
+    /// The same, each on the nodes that the fewest others could use.
+    SparingOthers,
 }
 
 impl Pods {
@@ -42,7 +44,7 @@ impl Pods {
         self.place(&order);
         let mut after = self.count().1;
         if after > 0 && self.has_room() {
-            for dealing in [Dealing::GangsFirst, Dealing::FewestChoicesFirst] {
+            for dealing in [Dealing::GangsFirst, Dealing::FewestChoicesFirst, Dealing::SparingOthers] {
                 let dealt = self.dealt_anew(dealing);
                 if dealt.waits_by_priority() < self.waits_by_priority() {
                     after = dealt.count().1;
@@ -126,12 +128,45 @@ impl Pods {
             let choices = || dealt.choices(*a).cmp(&dealt.choices(*b));
             let order = match dealing {
                 Dealing::GangsFirst => gangs().then_with(choices),
-                Dealing::FewestChoicesFirst => choices().then_with(gangs),
+                Dealing::FewestChoicesFirst | Dealing::SparingOthers => choices().then_with(gangs),
             };
             order.then_with(|| total(*b).cmp_by_name(&total(*a)))
         });
+        if matches!(dealing, Dealing::SparingOthers) {
+            for index in order.iter().copied().filter(|index| dealt.is_plain(*index)).collect::<Vec<_>>() {
+                dealt.place_sparing(index);
+            }
+        }
         dealt.place(&order);
         dealt
+    }
+
+    /// Whether pods of a kind of work come one by one and may go anywhere that will do.
+    fn is_plain(&self, index: usize) -> bool {
+        self.work[index].gang == 0 && self.work[index].profile.strict_spread().is_none()
+    }
+
+    /// Places pods on the nodes first that the fewest other kinds of work could use.
+    fn place_sparing(&mut self, index: usize) {
+        let wanted = |node: &Node| {
+            let could = |work: &&super::Work| work.profile.matches(node.machine.facts());
+            self.work.iter().filter(|work| work.wanted > 0 || !work.gangs.is_empty()).filter(could).count()
+        };
+        let mut nodes: Vec<(usize, Box<str>)> =
+            self.nodes.iter().map(|(id, node)| (wanted(node), id.clone())).collect();
+        nodes.sort_unstable();
+        let work = &mut self.work[index];
+        for (_, id) in nodes {
+            let node = self.nodes.get_mut(&id).expect("it was there");
+            if node.cordoned || !work.profile.matches(node.machine.facts()) {
+                continue;
+            }
+            let pods = fits(&node.free, &work.unit).min(work.waiting);
+            if pods > 0 {
+                put(node, index, pods, &work.unit);
+                work.waiting -= pods;
+            }
+        }
     }
 
     fn place_plain(&mut self, index: usize) {

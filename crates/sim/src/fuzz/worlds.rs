@@ -10,7 +10,7 @@ use bigfleet_provider_sim::Span;
 
 use crate::random::Random;
 use crate::scenario::{
-    Call, Cluster, Curve, Dwell, Fault, Machines, Pods, Point, RACK, Requirement, Scenario, ShardSetup,
+    Call, Cluster, Curve, Dwell, Fault, Lie, Machines, Pods, Point, RACK, Requirement, Scenario, ShardSetup,
     Spread, StartState, What, Work,
 };
 
@@ -50,6 +50,8 @@ fn world(seed: u64, lasts: Span, random: &mut Random) -> Scenario {
         shard: ShardSetup {
             max_actions: if random.happens(0.2) { random.between(1, 10) as usize } else { 0 },
             full_list_every: secs(random, 30, 600),
+            max_moves: if random.happens(0.3) { random.between(1, 6) as usize } else { 0 },
+            watchdog: *random.pick(&[Span::from_secs(0), Span::from_secs(0), Span::from_secs(300)]),
             reclaim_fraction: *random.pick(&[0.05, 0.05, 0.3, 1.0]),
             ..ShardSetup::default()
         },
@@ -62,6 +64,7 @@ fn world(seed: u64, lasts: Span, random: &mut Random) -> Scenario {
             repair: *random.pick(&[Span::from_secs(0), Span::from_secs(300), Span::from_secs(1800)]),
         },
         latency: Span::from_millis(random.between(1, 200)),
+        listing: *random.pick(&[Span::from_secs(0), Span::from_secs(0), Span::from_secs(3)]),
         fleet,
         clusters,
         faults,
@@ -103,7 +106,7 @@ fn cluster(index: u64, lasts: Span, random: &mut Random) -> Cluster {
         shard: 0,
         roll_up: secs(random, 5, 20),
         join: secs(random, 0, 30),
-        evict: secs(random, 0, 120),
+        evict: if random.happens(0.8) { secs(random, 0, 120) } else { secs(random, 400, 900) },
         unmet_only: false,
         work: (0..random.between(1, 3)).map(|index| work(index, lasts, random)).collect(),
     }
@@ -158,7 +161,7 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
     let call = *random.pick(&[Call::Create, Call::Configure, Call::Drain, Call::Delete]);
     let p = *random.pick(&[0.1, 0.5, 1.0]);
     let states = ["", "Idle", "Configured", "Creating", "Configuring", "Draining"];
-    let what = match random.below(27) {
+    let what = match random.below(33) {
         0 => What::ProviderDown { provider: String::new() },
         1 => What::CallsFail { p },
         2 => What::AnswersLost { p },
@@ -194,6 +197,14 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
         },
         23 => What::ShardKilledOften { steps: random.between(1, 60) },
         24 => What::ShardTwice,
+        26 => What::ListHalves,
+        27 => What::ListDoubles { p: p / 2.0 },
+        28 | 29 => What::ShownAs {
+            lie: *random.pick(&[Lie::Failed, Lie::Elsewhere, Lie::Small]),
+            share: *random.pick(&[0.3, 1.0]),
+            cluster: if random.happens(0.5) { cluster } else { String::new() },
+        },
+        30 | 31 => What::MovesDenied { p },
         25 => What::ClockJumps { secs: random.between(1, 600).cast_signed() - 300 },
         _ => What::Paused { dry_run: random.happens(0.5), cluster: String::new() },
     };

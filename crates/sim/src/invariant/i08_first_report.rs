@@ -16,7 +16,7 @@ pub(super) struct FirstReport {
 impl Invariant for FirstReport {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
         match moment {
-            Moment::Started { host } => {
+            Moment::Started { host, .. } => {
                 self.reported.remove(host);
                 None
             }

@@ -19,6 +19,8 @@ struct Seen {
     reported: Vec<Need>,
     accepted: Vec<Need>,
     held: u32,
+    /// The last report could not be read.
+    unreadable: bool,
 }
 
 impl HeldRollups {
@@ -49,8 +51,10 @@ impl Invariant for HeldRollups {
                 None
             }
             Moment::Reported { cluster, needs } => {
+                let seen = self.clusters.entry((*cluster).into()).or_default();
+                seen.unreadable = needs.is_none();
                 if let Some(needs) = needs {
-                    self.clusters.entry((*cluster).into()).or_default().reported = plain(needs);
+                    seen.reported = plain(needs);
                 }
                 None
             }
@@ -69,7 +73,9 @@ impl Invariant for HeldRollups {
                         let erased = self.erases(&seen.accepted, &demand);
                         let early = erased && seen.held + 1 < self.guard.confirmations;
                         seen.held = 0;
-                        if demand == seen.reported {
+                        if seen.unreadable {
+                            Some("one that could not be read was accepted when it was repeated")
+                        } else if demand == seen.reported {
                             early.then_some("one that erases most of the demand was believed at once")
                         } else {
                             Some("what was accepted is not what was reported")

@@ -18,7 +18,8 @@ pub(super) struct EnoughDrained {
 impl Invariant for EnoughDrained {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {
         match moment {
-            Moment::Forgotten { .. } => {
+            // A shard that was lied to may think that nothing drains.
+            Moment::Forgotten { .. } | Moment::Heard { clean: false, .. } => {
                 self.under_way.clear();
                 None
             }

@@ -249,7 +249,11 @@ impl Check<'_> {
                 | What::OperatorStuck { cluster }
                 | What::OperatorRefuses { cluster }
                 | What::OperatorCrashLoops { cluster, .. } => Some(cluster),
-                What::Paused { cluster, .. } | What::MachinesDie { cluster, .. } if !cluster.is_empty() => {
+                What::Paused { cluster, .. }
+                | What::MachinesDie { cluster, .. }
+                | What::ShownAs { cluster, .. }
+                    if !cluster.is_empty() =>
+                {
                     Some(cluster)
                 }
                 _ => None,
@@ -277,7 +281,10 @@ impl Check<'_> {
                 | What::AnswersLate { p }
                 | What::AnswersTwice { p }
                 | What::MovesFail { p, .. }
-                | What::MovesHang { p, .. } => *p,
+                | What::MovesHang { p, .. }
+                | What::MovesDenied { p }
+                | What::ListDoubles { p }
+                | What::ShownAs { share: p, .. } => *p,
                 What::ListTruncated { keep } => *keep,
                 _ => 0.0,
             };

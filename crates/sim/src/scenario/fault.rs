@@ -27,6 +27,18 @@ pub enum Call {
     Delete,
 }
 
+/// What a provider says of a machine that is bound and fine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lie {
+    /// It has failed.
+    Failed,
+    /// It is bound to another cluster.
+    Elsewhere,
+    /// It has next to nothing to give.
+    Small,
+}
+
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -66,6 +78,28 @@ pub enum What {
     ListStale,
     /// Lists come in random order.
     ListReordered,
+    /// Full lists leave out another half each time.
+    ListHalves,
+    /// Lists name some machines twice, the second time as Failed.
+    ListDoubles {
+        /// How likely, for each machine.
+        p: f64,
+    },
+    /// Lists and answers say something else of bound machines that are fine.
+    ShownAs {
+        /// What they say.
+        lie: Lie,
+        /// Of which share of them.
+        share: f64,
+        /// Only of those of this cluster.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        cluster: String,
+    },
+    /// Moves are carried out, and answered as if nobody knew the machine.
+    MovesDenied {
+        /// How likely.
+        p: f64,
+    },
     /// Moves fail.
     MovesFail {
         /// Which.

@@ -4,11 +4,11 @@ use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::Machine;
 use bigfleet_shard::{Pause, PauseScope, Step};
 
-use super::World;
 use super::happening::Happening;
 use super::host::Host;
+use super::{Moment, World};
 use crate::cloud::Trouble;
-use crate::scenario::{Call, What};
+use crate::scenario::{Call, Lie, What};
 
 /// The faults in force, in a form that is quick to ask.
 #[derive(Debug, Default)]
@@ -20,6 +20,11 @@ pub(super) struct Active {
     pub(super) answers_twice: f64,
     pub(super) truncated: Option<f64>,
     pub(super) reordered: bool,
+    pub(super) moves_denied: f64,
+    pub(super) halves: bool,
+    pub(super) doubles: f64,
+    /// Machines a provider lies about: how, and until when it names them in listings of changes.
+    pub(super) lied_about: std::collections::BTreeMap<String, (Lie, i64)>,
     /// What stale lists say, by provider; empty while lists are true.
     pub(super) stale: Vec<(Vec<Machine>, Vec<u8>)>,
     /// A kill after so many steps.
@@ -77,6 +82,9 @@ impl Active {
         let answers_lost = most(|w| if let What::AnswersLost { p } = w { Some(*p) } else { None });
         let answers_late = most(|w| if let What::AnswersLate { p } = w { Some(*p) } else { None });
         let answers_twice = most(|w| if let What::AnswersTwice { p } = w { Some(*p) } else { None });
+        self.moves_denied = most(|w| if let What::MovesDenied { p } = w { Some(*p) } else { None });
+        self.doubles = most(|w| if let What::ListDoubles { p } = w { Some(*p) } else { None });
+        self.halves = self.any(|what| matches!(what, What::ListHalves));
         (self.calls_fail, self.answers_lost) = (calls_fail, answers_lost);
         (self.answers_late, self.answers_twice) = (answers_late, answers_twice);
         let keep = |what: &What| if let What::ListTruncated { keep } = what { Some(*keep) } else { None };
@@ -103,6 +111,7 @@ impl World {
             What::ListStale => {
                 self.active.stale = (0..self.clouds.len()).map(|p| self.clouds.list(p, &[])).collect();
             }
+            What::ShownAs { lie, share, cluster } => self.begin_to_lie(lie, share, &cluster),
             What::MovesFail { call, pool, p } => self.trouble(index, call, &pool, "", p, false),
             What::MovesHang { call, pool, p } => self.trouble(index, call, &pool, "", p, true),
             What::MachinesDie { count, pool, zone, cluster, state } => {
@@ -158,10 +167,18 @@ impl World {
                 }
             }
             What::Paused { dry_run, cluster } => {
+                let name = cluster.clone();
                 let cluster = (!cluster.is_empty()).then(|| cluster.as_str().into());
                 let scope = PauseScope { cluster, kind: None };
+                let mut everybody = true;
                 for host in 0..self.hosts.len() {
+                    everybody &= self.hosts[host].shard.is_some();
                     self.pause(host, &scope, dry_run, true);
+                    everybody &= self.hosts[host].shard.is_some();
+                }
+                // One that is away does not hear it, and one that dies over it may not have heard it.
+                if everybody {
+                    self.show(&Moment::Paused { cluster: &name, on: true });
                 }
             }
             _ => {}
@@ -181,6 +198,7 @@ impl World {
                     self.queue.put(self.now + 1, Happening::Connect { cluster: index, life });
                 }
             }
+            What::ShownAs { .. } => self.end_lies(),
             What::OperatorStuck { cluster } => {
                 if let Some(index) = self.cluster_of(&cluster) {
                     self.read_on(index);
@@ -200,6 +218,7 @@ impl World {
                 }
             }
             What::Paused { dry_run, cluster } => {
+                self.show(&Moment::Paused { cluster: &cluster, on: false });
                 let cluster = (!cluster.is_empty()).then(|| cluster.as_str().into());
                 let scope = PauseScope { cluster, kind: None };
                 for host in 0..self.hosts.len() {

@@ -50,11 +50,14 @@ pub(super) enum Answer {
     Machine {
         path: &'static str,
         answer: Result<Bytes, Status>,
+        /// When it was given.
+        taken: i64,
     },
 }
 
 /// What comes back from one step of a listing.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the answer")]
 pub(super) struct Listed {
     /// The listing, as it was when it was asked.
     pub(super) list: ListCall,
@@ -62,8 +65,14 @@ pub(super) struct Listed {
     pub(super) timeout: i64,
     /// One answer, or the chunks of a stream and how it ends.
     pub(super) answer: Result<(Vec<Bytes>, Result<(), Status>), Status>,
-    /// The same machines for those who watch, if the network and the provider told the truth.
-    pub(super) truth: Option<Vec<Machine>>,
+    /// When it was given.
+    pub(super) taken: i64,
+    /// The same machines for those who watch.
+    pub(super) said: Option<Vec<Machine>>,
+    /// The network and the provider told the truth.
+    pub(super) is_true: bool,
+    /// It is a piece of a listing: machines in other states are in others.
+    pub(super) is_piece: bool,
     /// Everything was asked for, not what changed.
     pub(super) full: bool,
     /// It comes a second time.

@@ -81,11 +81,20 @@ pub(crate) fn config(scenario: &Scenario, index: usize, epoch: i64) -> Config {
         reclaim_window: setup.reclaim_window.nanos(),
         max_actions_per_cycle: setup.max_actions,
         dry_run: setup.dry_run,
+        ..RailConfig::default()
     };
     config.release = ReleasePolicy::from_nanos(
         setup.on_demand_hold.nanos().unsigned_abs(),
         setup.spot_hold.nanos().unsigned_abs(),
     );
+    if setup.max_moves > 0 {
+        config.limits.flights = setup.max_moves;
+    }
+    if setup.watchdog.nanos() > 0 {
+        let patience = &mut config.patience;
+        (patience.creating, patience.configuring) = (setup.watchdog.nanos(), setup.watchdog.nanos());
+        (patience.draining, patience.deleting) = (setup.watchdog.nanos(), setup.watchdog.nanos());
+    }
     if let Some(zones) = setup.zones.get(index) {
         let zone = |zone: &String| (bigfleet_model::label::ZONE.into(), zone.as_str().into());
         config.domains = zones.iter().map(zone).collect();
@@ -136,7 +145,8 @@ impl World {
         let (epoch, life) = (host.epoch, host.life);
         self.trace.note(self.now, format_args!("host {index} starts life {life} epoch {epoch}"));
         self.count(Measure::Starts, None, 1);
-        self.show(&Moment::Started { host: index });
+        let shard = self.hosts[index].index;
+        self.show(&Moment::Started { host: index, index: shard });
         for cluster in 0..self.operators.len() {
             if self.operators[cluster].host == index {
                 let life = self.operators[cluster].life;
@@ -225,7 +235,9 @@ impl World {
         }
         let host = &self.hosts[index];
         let Some(shard) = &host.shard else { return };
-        let moment = Moment::Step { host: index, shard, memory: &host.memory, step };
+        let clock = self.now + host.clock_offset;
+        let moment =
+            Moment::Step { host: index, index: host.index, clock, shard, memory: &host.memory, step };
         self.watch.see(self.now, &moment);
     }
 

@@ -34,7 +34,12 @@ impl World {
         let own = &*self.scenario.clusters[line.cluster].name;
         let vouch = |name: &str| if name == own { Ok(()) } else { Err(format!("{name} is not {own}")) };
         match line.session.take(frame, vouch) {
-            Ok(Taken::Tell(event)) => self.tell(host, event),
+            Ok(Taken::Tell(event)) => {
+                if let Event::ReclaimAcked { instruction, nodes_started, .. } = &event {
+                    self.show(&Moment::Acked { instruction: instruction.0, nodes: *nodes_started });
+                }
+                self.tell(host, event);
+            }
             Ok(Taken::Rollup(bytes)) => self.rollup(host, id, &bytes),
             Ok(Taken::Ignored) => {}
             Err(status) => self.end_session(host, id, &status),

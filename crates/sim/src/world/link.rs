@@ -94,7 +94,7 @@ impl World {
         let latency = self.scenario.latency.nanos();
         let name = &self.scenario.providers()[provider];
         if self.active.is_down(name) || self.random.happens(self.active.calls_fail) {
-            let answer = failed(asked, provider, timeout, unreachable());
+            let answer = failed(asked, provider, timeout, self.now, unreachable());
             self.queue.put(
                 self.now + 2 * latency,
                 Happening::Answer { host, life, call, answer: Box::new(answer) },
@@ -112,7 +112,7 @@ impl World {
             fate = Fate::Twice;
         }
         if matches!(fate, Fate::AnswerLost | Fate::Late) {
-            let answer = failed(asked.clone(), provider, timeout, timed_out());
+            let answer = failed(asked.clone(), provider, timeout, self.now, timed_out());
             self.queue
                 .put(self.now + timeout, Happening::Answer { host, life, call, answer: Box::new(answer) });
         }
@@ -133,7 +133,13 @@ impl World {
                 let shard = self.hosts[host].index;
                 let said = read(&outgoing, &answer);
                 self.show(&Moment::Called { request: &request, moved, epoch, shard, answer: &said });
-                Answer::Machine { path: outgoing.path, answer }
+                let is_move = !matches!(request, Request::Get { .. });
+                let answer = match answer {
+                    Ok(_) if is_move && self.is_denied() => Err(Status::not_found("no such machine")),
+                    Ok(bytes) => Ok(self.distorted(outgoing.path, bytes)),
+                    refused => refused,
+                };
+                Answer::Machine { path: outgoing.path, answer, taken: self.now }
             }
         };
         if fate == Fate::AnswerLost {
@@ -141,9 +147,13 @@ impl World {
         }
         if let (Answer::Listed(listed), Fate::Late) = (&mut answer, fate) {
             // Nobody waits for it any more, so nobody need believe it.
-            (listed.truth, listed.is_repeat) = (None, true);
+            (listed.said, listed.is_repeat) = (None, true);
         }
-        let back = self.now + self.scenario.latency.nanos();
+        let mut back = self.now + self.scenario.latency.nanos();
+        let listing = self.scenario.listing.nanos();
+        if listing > 0 && matches!(answer, Answer::Listed(_)) {
+            back += (listing as f64 * self.random.unit()) as i64;
+        }
         if fate == Fate::Twice {
             let mut answer = answer.clone();
             if let Answer::Listed(listed) = &mut answer {
@@ -162,7 +172,10 @@ impl World {
             provider,
             timeout,
             answer: Err(Status::internal("nobody asked")),
-            truth: None,
+            taken: self.now,
+            said: None,
+            is_true: false,
+            is_piece: false,
             full: false,
             is_repeat: false,
         };
@@ -198,7 +211,8 @@ impl World {
             }
         };
         listed.answer = Ok((chunks, Ok(())));
-        listed.truth = (is_true && !self.setup.unwatched).then_some(machines);
+        (listed.is_true, listed.is_piece) = (is_true, !filter.states.is_empty());
+        listed.said = (!self.setup.unwatched).then_some(machines);
         listed
     }
 
@@ -209,10 +223,11 @@ impl World {
             return (if full { machines.clone() } else { Vec::new() }, revision.clone(), false);
         }
         let (mut machines, revision) = self.clouds.list(provider, since);
+        let is_true = self.distort_list(provider, full, &mut machines);
         if self.active.reordered {
             self.random.shuffle(&mut machines);
         }
-        let Some(keep) = self.active.truncated.filter(|_| full) else { return (machines, revision, true) };
+        let Some(keep) = self.active.truncated.filter(|_| full) else { return (machines, revision, is_true) };
         machines.truncate((machines.len() as f64 * keep) as usize);
         (machines, revision, false)
     }
@@ -223,7 +238,11 @@ impl World {
             return;
         }
         match answer {
-            Answer::Machine { path, answer } => {
+            Answer::Machine { path, answer, taken } => {
+                self.show(&Moment::Returned { host, call });
+                if let Some(machine) = answer.as_ref().ok().and_then(|bytes| machine_in(path, bytes)) {
+                    self.show(&Moment::Answered { host, machine: &machine, taken });
+                }
                 match answer.and_then(|bytes| Outgoing::answer(path, &bytes)) {
                     Ok(machine) => {
                         self.note_answer(host, call, machine.as_ref());
@@ -254,11 +273,15 @@ impl World {
 
     /// Hands what came of one step of a listing to the shard, and takes the next.
     fn listing_goes_on(&mut self, host: usize, life: u64, call: CallId, listed: Listed) {
-        let Listed { mut list, provider, timeout, answer, truth, full, is_repeat } = listed;
+        let Listed { mut list, provider, timeout, answer, taken, said, is_true, is_piece, full, is_repeat } =
+            listed;
         let mut batches = Vec::new();
         let lister = self.lister(host, provider);
         let step = take(&mut list, lister, answer, &mut batches);
         let failed = step.err().map(|status| lister.failed(&status));
+        if failed.is_some() || list.ask().is_none() {
+            self.show(&Moment::Returned { host, call });
+        }
         for batch in batches {
             let listing = batch.listing.clone();
             if full || !listing.is_empty() {
@@ -273,10 +296,14 @@ impl World {
             }
             self.lister(host, provider).handed(&listing);
         }
-        if let (Some(machines), Some(shard)) =
-            (truth.filter(|listed| !listed.is_empty()), &self.hosts[host].shard)
-        {
-            self.watch.see(self.now, &Moment::Listed { host, shard, machines: &machines, full });
+        if let (Some(machines), Some(shard)) = (&said, &self.hosts[host].shard) {
+            let is_whole = full && !is_piece;
+            let heard =
+                Moment::Heard { host, provider, shard, machines, full: is_whole, clean: is_true, taken };
+            self.watch.see(self.now, &heard);
+            if is_true && !machines.is_empty() {
+                self.watch.see(self.now, &Moment::Listed { host, shard, machines, full });
+            }
         }
         match failed {
             Some(error) => self.call_failed(host, call, error),
@@ -327,15 +354,18 @@ fn chunks(machines: &[Machine], revision: &[u8]) -> Vec<Bytes> {
 }
 
 /// The answer to a call that came to nothing.
-fn failed(asked: Asked, provider: usize, timeout: i64, status: Status) -> Answer {
+fn failed(asked: Asked, provider: usize, timeout: i64, taken: i64, status: Status) -> Answer {
     match asked {
-        Asked::Machine(_, outgoing) => Answer::Machine { path: outgoing.path, answer: Err(status) },
+        Asked::Machine(_, outgoing) => Answer::Machine { path: outgoing.path, answer: Err(status), taken },
         Asked::List(list) => Answer::Listed(Listed {
             list,
             provider,
             timeout,
             answer: Err(status),
-            truth: None,
+            taken,
+            said: None,
+            is_true: false,
+            is_piece: false,
             full: false,
             is_repeat: false,
         }),
@@ -344,11 +374,40 @@ fn failed(asked: Asked, provider: usize, timeout: i64, status: Status) -> Answer
 
 /// An answer as those who watch read it.
 fn read(call: &Outgoing, answer: &Result<Bytes, Status>) -> Result<Machine, CallError> {
-    let bytes = answer.as_ref().map_err(meaning)?.clone();
-    let machine = if call.path.ends_with("/Get") {
-        Machine::decode(bytes).ok()
+    let bytes = answer.as_ref().map_err(meaning)?;
+    Ok(machine_in(call.path, bytes).unwrap_or_default())
+}
+
+/// The machine an answer is about.
+fn machine_in(path: &str, bytes: &Bytes) -> Option<Machine> {
+    if path.ends_with("/Get") {
+        Machine::decode(bytes.clone()).ok()
     } else {
-        TransitionAck::decode(bytes).ok().and_then(|ack| ack.machine)
-    };
-    Ok(machine.unwrap_or_default())
+        TransitionAck::decode(bytes.clone()).ok().and_then(|ack| ack.machine)
+    }
+}
+
+impl World {
+    /// Whether a move that was carried out is denied.
+    fn is_denied(&mut self) -> bool {
+        let p = self.active.moves_denied;
+        p > 0.0 && self.random.happens(p)
+    }
+
+    /// An answer as a provider that lies gives it.
+    fn distorted(&self, path: &str, bytes: Bytes) -> Bytes {
+        if self.active.lied_about.is_empty() {
+            return bytes;
+        }
+        if path.ends_with("/Get") {
+            let mut machine = Machine::decode(bytes).unwrap_or_default();
+            self.distort_answer(&mut machine);
+            return machine.encode_to_vec().into();
+        }
+        let mut ack = TransitionAck::decode(bytes).unwrap_or_default();
+        if let Some(machine) = &mut ack.machine {
+            self.distort_answer(machine);
+        }
+        ack.encode_to_vec().into()
+    }
 }

@@ -83,6 +83,8 @@ impl World {
         self.sessions += 1;
         let session = SessionId(self.sessions);
         operator.session = Some(session);
+        // A connection begins with the whole truth.
+        operator.told.clear();
         let host = &mut self.hosts[operator.host];
         let most_frames = host.shard.as_ref().map_or(0, |shard| shard.config().limits.outbox);
         host.sessions.insert(session, Line::new(cluster, session, most_frames));

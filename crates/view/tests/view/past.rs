@@ -127,7 +127,14 @@ async fn seen(view: &View<Driver>, at: Option<v1::Moment>) -> Seen {
         providers: list!(list_providers, ListProvidersRequest, providers),
         offers: list!(list_offers, ListOffersRequest, offers),
         shortfalls: list!(list_shortfalls, ListShortfallsRequest, shortfalls),
-        rails: v1::Rails { as_of: None, ..rails },
+        // Records say what the purchase rail withheld, not how it is set.
+        rails: v1::Rails {
+            as_of: None,
+            purchase_fraction: 0.0,
+            purchase_window_nanos: 0,
+            purchase_usd_per_hour: 0.0,
+            ..rails
+        },
     }
 }
 
