@@ -40,4 +40,6 @@ createServer((asked, answer) => {
   } catch {
     answer.writeHead(404).end();
   }
-}).listen(5173, '127.0.0.1', () => console.log('http://127.0.0.1:5173'));
+}).listen(Number(process.env.PORT ?? 5173), '127.0.0.1', function () {
+  console.log(`http://127.0.0.1:${this.address().port}`);
+});

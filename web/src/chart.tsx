@@ -19,6 +19,8 @@ interface Props {
   lines: Line[];
   height: number;
   format: (value: number) => string;
+  /** The same for the axis, if it should be shorter. */
+  axis?: (value: number) => string;
   /** Small ones have no axes. */
   small?: boolean;
   /** It counts things: no halves on the axis. */
@@ -61,6 +63,7 @@ function options(props: Props, width: number, pointed: (at: number | null) => vo
       : [
           {
             ...axis,
+            size: 28,
             space: 70,
             values: (_, ticks) =>
               ticks.map((tick) => {
@@ -73,7 +76,7 @@ function options(props: Props, width: number, pointed: (at: number | null) => vo
             size: 58,
             space: 34,
             ...(props.whole ? { incrs: WHOLE } : {}),
-            values: (_, ticks) => ticks.map((tick) => props.format(tick)),
+            values: (_, ticks) => ticks.map((tick) => (props.axis ?? props.format)(tick)),
           },
         ],
     series: [

@@ -9,7 +9,8 @@ export const int = (n: number): string => whole.format(Math.round(n));
 export function usd(n: number): string {
   const sign = n < 0 ? '-' : '';
   const size = Math.abs(n);
-  if (size === 0) return '$0';
+  // What adding and taking away leaves of a sum is not money.
+  if (size < 1e-9) return '$0';
   if (size < 0.0001) return `${sign}$${size.toExponential(1)}`;
   if (size < 1) {
     const places = Math.max(2, 2 - Math.floor(Math.log10(size)));
@@ -23,7 +24,10 @@ export function usd(n: number): string {
 export const hourly = (n: number): string => `${usd(n)}/h`;
 
 /** +$3.10 or -$3.10, for differences. */
-export const change = (n: number): string => (n > 0 ? `+${usd(n)}` : usd(n));
+export const change = (n: number): string => (n > 1e-9 ? `+${usd(n)}` : usd(n));
+
+/** For axes: no cents where there are dollars. */
+export const short = (n: number): string => (Math.abs(n) >= 10 ? `$${int(n)}` : usd(n));
 
 /** +3, -3, 0 */
 export const delta = (n: number): string => (n > 0 ? `+${int(n)}` : n < 0 ? `-${int(-n)}` : '0');

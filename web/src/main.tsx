@@ -14,7 +14,7 @@ import { NeedScreen, Needs } from './screens/needs';
 import { Policy } from './screens/policy';
 import { System } from './screens/system';
 import { Timeline } from './screens/timeline';
-import { ClusterScreen, DecisionScreen, Preemptions } from './screens/told';
+import { ClusterScreen, DecisionScreen, PodScreen, Preemptions } from './screens/told';
 import { WhatIf } from './screens/whatif';
 import { Pill } from './ui';
 
@@ -31,7 +31,7 @@ const SCREENS: [string, string, string][] = [
   ['system', 'System', 's'],
 ];
 /** Screens that belong to another one in the list. */
-const PARENT: Record<string, string> = { need: 'needs', machine: 'machines', cluster: 'fleet', decision: 'timeline', preemptions: 'needs' };
+const PARENT: Record<string, string> = { need: 'needs', machine: 'machines', cluster: 'fleet', decision: 'timeline', preemptions: 'needs', pod: 'needs' };
 
 function Screen(props: { path: string[] }): JSX.Element {
   const [name, first = '', second = ''] = props.path;
@@ -43,6 +43,7 @@ function Screen(props: { path: string[] }): JSX.Element {
     case 'machine': return <MachineScreen key={first} name={first} />;
     case 'cluster': return <ClusterScreen key={first} name={first} />;
     case 'decision': return <DecisionScreen cycle={first} machine={second} />;
+    case 'pod': return <PodScreen key={first} name={first} />;
     case 'preemptions': return <Preemptions />;
     case 'timeline': return <Timeline />;
     case 'whatif': return <WhatIf />;
@@ -109,7 +110,7 @@ function Top(): JSX.Element {
       <a class="brand" href={href(['fleet'])}><img src="/icon.svg" alt="" width="22" height="22" />BigFleet</a>
       {as_of && <span class="fleet">{state!.links.length > 1 ? `${state!.links.length} shards` : as_of.shard_id}</span>}
       {as_of?.simulated && <Pill tone="info" title="The machines and clusters are not real; the shard is.">SIMULATED</Pill>}
-      {mode && <a href={href(['system'])} class="quiet" aria-label="Mode and pauses">{mode}</a>}
+      {mode && <a href={href(['system'])} class="quiet" title="Mode and pauses">{mode}</a>}
       {withheld > 0 && <a href={href(['system'])} class="quiet"><Pill tone="warn">{int(withheld)} withheld</Pill></a>}
       <span class="grow" />
       {summary && <span class="figure wide">{hourly(summary.usd_per_hour)}</span>}

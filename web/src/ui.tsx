@@ -260,7 +260,7 @@ export function Long<T>(props: {
     return () => clearInterval(timer);
   }, [props.every]);
   const first = Math.floor(at / ROW / PAGE);
-  const height = box.current?.clientHeight ?? 600;
+  const height = Math.max(box.current?.clientHeight ?? 0, Math.round(innerHeight * 0.72));
   const last = Math.floor((at + height) / ROW / PAGE);
   useEffect(() => {
     const stop = new AbortController();
@@ -306,21 +306,21 @@ export function Long<T>(props: {
     );
   }
   return (
-    <div class="long" role="table" aria-label={props.label} aria-rowcount={(total ?? 0) + 1}>
-      <div class="thead" role="rowgroup">
-        <div class="tr" role="row" style={{ gridTemplateColumns: template }}>
-          {props.columns.map((column) => (
-            <div role="columnheader" class={`${column.num ? 'num' : ''}${column.wide ? ' wide' : ''}`}>
-              {column.title}
-            </div>
-          ))}
+    <div class="long">
+      <div class="tbody" role="table" aria-label={props.label} aria-rowcount={(total ?? 0) + 1} ref={box} tabIndex={0} onScroll={(event) => setAt(event.currentTarget.scrollTop)}>
+        <div class="thead" role="rowgroup">
+          <div class="tr" role="row" style={{ gridTemplateColumns: template }}>
+            {props.columns.map((column) => (
+              <div role="columnheader" class={`${column.num ? 'num' : ''}${column.wide ? ' wide' : ''}`}>
+                {column.title}
+              </div>
+            ))}
+          </div>
         </div>
+        <div class="tall" role="rowgroup" style={{ height: `${(total ?? 0) * ROW}px` }}>{shown}</div>
       </div>
-      <div class="tbody" role="rowgroup" ref={box} tabIndex={0} aria-label={`${props.label}, rows`} onScroll={(event) => setAt(event.currentTarget.scrollTop)}>
-        <div class="tall" role="presentation" style={{ height: `${(total ?? 0) * ROW}px` }}>{shown}</div>
-        {total === null && <p class="loading">Asking for {props.label}…</p>}
-        {total === 0 && <Empty>{props.empty}</Empty>}
-      </div>
+      {total === null && <p class="loading">Asking for {props.label}…</p>}
+      {total === 0 && <Empty>{props.empty}</Empty>}
       {error && <p class="note warn" role="status">Not refreshed: {error.message}</p>}
       {total !== null && total > 0 && <p class="count">{int(total)} {props.label}</p>}
     </div>

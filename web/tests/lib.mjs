@@ -18,7 +18,7 @@ const FLAGS = [
 export async function start(args, line, env = {}) {
   const home = mkdtempSync(join(tmpdir(), 'bigfleet-web-'));
   const child = spawn(process.env.BIGFLEET, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', line ? 'inherit' : 'ignore'],
     env: { ...process.env, TZ: 'UTC', XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, ...env },
   });
   const lines = [];
@@ -26,12 +26,14 @@ export async function start(args, line, env = {}) {
   const found = new Promise((resolve, reject) => {
     said.on('line', (text) => {
       lines.push(text);
-      const match = line.exec(text);
+      const match = line?.exec(text);
       if (match) resolve(match);
     });
     child.on('exit', (code) => reject(new Error(`${args.join(' ')} ended with ${code}: ${lines.join('\n')}`)));
   });
-  const match = await found;
+  // Who waits for no line asks in another way.
+  if (!line) found.catch(() => {});
+  const match = line ? await found : null;
   const stop = async (signal = 'SIGINT') => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill(signal);

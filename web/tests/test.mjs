@@ -157,6 +157,8 @@ try {
     await page.waitForSelector('h1:text("Needs")');
     await page.keyboard.press('s');
     await page.waitForSelector('h1:text("System")');
+    await page.reload();
+    await page.waitForSelector('.tiles, .pause');
     await page.keyboard.press('Tab');
     const focused = await page.evaluate(() => document.activeElement?.className);
     must(focused === 'skip', `the first stop skips to the content, not ${focused}`);

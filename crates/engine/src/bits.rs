@@ -13,6 +13,12 @@ impl Bits {
         Self(vec![0; bound.div_ceil(64)])
     }
 
+    /// Empties the set and makes room for numbers below `bound`.
+    pub(crate) fn reset(&mut self, bound: usize) {
+        self.0.clear();
+        self.0.resize(bound.div_ceil(64), 0);
+    }
+
     #[inline]
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.0.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)

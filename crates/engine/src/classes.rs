@@ -22,6 +22,7 @@ const PRESENT: u32 = NONE - 1;
 pub(crate) struct Interest {
     /// The keys, and whether their values matter to matching.
     keys: Vec<(Sym, bool)>,
+    places: Map<Sym, u32>,
     /// Keys whose values are domains of a gang or a strict spread.
     domains: Vec<Sym>,
     revision: u64,
@@ -30,16 +31,14 @@ pub(crate) struct Interest {
 impl Interest {
     /// Takes note that a key is asked about.
     pub(crate) fn note(&mut self, key: Sym, values_matter: bool) {
-        match self.keys.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, matter)) if *matter || !values_matter => {}
-            Some((_, matter)) => {
-                *matter = true;
-                self.revision += 1;
-            }
-            None => {
-                self.keys.push((key, values_matter));
-                self.revision += 1;
-            }
+        let next = self.keys.len() as u32;
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
+            self.keys.push((key, values_matter));
+            self.revision += 1;
+        } else if values_matter && !self.keys[place as usize].1 {
+            self.keys[place as usize].1 = true;
+            self.revision += 1;
         }
     }
 

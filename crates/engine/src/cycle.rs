@@ -5,15 +5,23 @@
 //! the last cycle, so the work follows what changed and what is short, not the size of the fleet.
 
 mod bargain;
+mod book;
+mod by_domain;
 mod cache;
 mod choice;
+mod claimants;
+mod credit;
 mod fold;
+mod keep;
 mod market;
 mod preempt;
 mod prices;
 mod release;
+mod renew;
 mod sets;
+mod sources;
 mod spread;
+mod stock;
 mod totals;
 mod trial;
 mod trim;
@@ -40,18 +48,20 @@ use crate::vocab::{Amounts, Vocabulary};
 pub(crate) use bargain::Rank;
 pub(crate) use cache::Cache;
 pub(crate) use choice::Chosen;
-pub(crate) use preempt::{Claimants, Victim};
+pub(crate) use claimants::Claimants;
+pub(crate) use credit::Credit;
+pub(crate) use preempt::Victim;
 pub(crate) use prices::{Asking, Tier};
+pub(crate) use sources::Sources;
 pub use trial::{Trials, Tried};
-pub(crate) use walk::{Credit, Sources};
 
-use cache::{Fresh, Last, Walked};
+use cache::{End, Fresh, Last, Walked};
 use fold::Normal;
 use market::Market;
 use release::{due_machines, next_due, reclaims};
 use sets::SupplySets;
 use turns::{Taken, Turns};
-use walk::{Stop, Walk};
+use walk::{Room, Walk};
 
 /// The steps of a cycle, for whoever measures them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -128,6 +138,8 @@ pub struct Work {
     pub clusters_walked: usize,
     /// Of these, clusters in which a turn depended on other clusters.
     pub clusters_sharing: usize,
+    /// Needs whose credit was computed again in other clusters.
+    pub needs_renewed: usize,
     /// Needs that credit did not satisfy.
     pub short_needs: usize,
     /// Whether the indexes were built from scratch.
@@ -181,38 +193,43 @@ impl Cycle<'_> {
 
         let (mut stopped, mut waiting) = (Vec::new(), Map::default());
         let mut fresh = Vec::new();
-        for Walked { fits_free, normal, stopped: walked } in cache.walk_changed(sources, needs, parallelism) {
-            let cluster = walked.walk.cluster;
-            if walked.stop == Stop::End {
-                fresh.push(Fresh { cluster, fits_free, normal, credit: walked.walk.credit });
-            } else {
-                waiting.insert(cluster, (fits_free, normal));
-                stopped.push(walked);
+        let (changed, renewed) = cache.changed(sources, needs);
+        for Walked { cluster, fits_free, normal, end } in
+            cache.walk_changed(&changed, sources, needs, parallelism)
+        {
+            match end {
+                End::Credit(credit) => fresh.push(Fresh { cluster, fits_free, normal, credit }),
+                End::Stopped(walk) => {
+                    waiting.insert(cluster, (fits_free, normal));
+                    stopped.push(walk);
+                }
             }
         }
         work.clusters_walked = fresh.len() + stopped.len();
         work.clusters_sharing = stopped.len();
+        work.needs_renewed = renewed.len();
         // A machine may have moved between two of these clusters: all old claims go before new ones come.
         for cluster in fresh.iter().map(|fresh| fresh.cluster).chain(waiting.keys().copied()) {
             cache.drop_claims(cluster);
         }
+        cache.follow_renewed(&renewed);
         for fresh in fresh {
             cache.keep(fresh, sources, needs);
         }
         probe(Step::Credit);
 
         // Apart from the cache while they are in use; they go back at the end.
-        let (mut supply_sets, mut prices) =
-            (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.prices));
-        let market = Market::new(sources, &mut supply_sets, &mut prices);
+        let (mut supply_sets, mut stocks) =
+            (std::mem::take(&mut cache.sets), std::mem::take(&mut cache.stocks));
+        let market = Market::new(sources, &mut supply_sets, &mut stocks);
         let planned = cache.planned(|cluster| !waiting.contains_key(&cluster));
         let planned = planned.iter().map(|(cluster, credit)| (*cluster, &**credit));
-        let mut slots = Vec::new();
+        let mut room = Room::default();
         let walk_again = |cluster: u32| {
-            slots.resize(vocab.key_count(), NONE);
+            room.slots.resize(vocab.key_count(), NONE);
             let plan = cache.plans[cluster as usize].as_ref().expect("a planned turn has a plan");
             let Normal { rows, turns, .. } = &plan.normal;
-            Walk::new(sources, cluster, rows.clone(), turns.clone(), &mut slots)
+            Box::new(Walk::new(sources, cluster, rows.clone(), turns.clone(), &mut room))
         };
         let Taken { shorts, walks, mut market } =
             Turns::new(market, &cache.rank, walk_again).run(planned, stopped);
@@ -243,8 +260,8 @@ impl Cycle<'_> {
         };
         probe(Step::Preempt);
 
-        drop(market);
-        (cache.sets, cache.prices) = (supply_sets, prices);
+        market.close();
+        (cache.sets, cache.stocks) = (supply_sets, stocks);
         reclaims(&mut decision, cache, sources, options, &preempted);
         decision.actions.extend(due.into_iter().map(|machine| Action {
             kind: ActionKind::Delete,
@@ -274,6 +291,10 @@ impl Cycle<'_> {
     fn settle(&mut self, probe: &mut dyn FnMut(Step)) -> Work {
         let Cycle { vocab, inventory, needs, interest, sets, index, cache, .. } = self;
         let work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
+        if work.rebuilt {
+            cache.stocks.touched.note_all();
+        }
+        cache.stocks.touched.note(index.touched_lots.drain(..));
         sets.evaluate(&index.classes, work.rebuilt);
         cache.sets.refresh(&index.classes, index.generation, needs.len());
         cache.folds.refresh(needs.folds(), index, sets);

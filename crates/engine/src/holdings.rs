@@ -25,31 +25,62 @@ pub(crate) struct Held {
     pub(crate) key: u32,
 }
 
-/// What one cluster holds or is about to: what is bound in keep order, what is being created for it by id.
+/// What one cluster holds or is about to, in the order needs look at it: Configured machines in keep order, Configuring ones
+/// in keep order, then what is being created for it, by id.
 #[derive(Clone, Default)]
 pub(crate) struct Supply {
-    pub(crate) configured: Vec<Held>,
-    pub(crate) configuring: Vec<Held>,
-    pub(crate) creating: Vec<Held>,
+    held: Vec<Held>,
+    configured: u32,
+    bound: u32,
 }
 
 impl Supply {
     /// All machines, in the order needs look at them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
-        self.configured.iter().chain(&self.configuring).chain(&self.creating)
+    pub(crate) fn all(&self) -> &[Held] {
+        &self.held
     }
 
-    fn list_mut(&mut self, state: MachineState) -> &mut Vec<Held> {
+    /// How many are Configured: the first ones.
+    pub(crate) fn configured(&self) -> u32 {
+        self.configured
+    }
+
+    /// How many are Configured or Configuring: the first ones.
+    pub(crate) fn bound(&self) -> u32 {
+        self.bound
+    }
+
+    /// Where machines in a state stand.
+    fn range(&self, state: MachineState) -> std::ops::Range<usize> {
         match state {
-            MachineState::Configured => &mut self.configured,
-            MachineState::Configuring => &mut self.configuring,
-            _ => &mut self.creating,
+            MachineState::Configured => 0..self.configured as usize,
+            MachineState::Configuring => self.configured as usize..self.bound as usize,
+            _ => self.bound as usize..self.held.len(),
         }
+    }
+
+    fn insert(&mut self, at: usize, held: Held, state: MachineState) {
+        self.held.insert(at, held);
+        self.configured += u32::from(state == MachineState::Configured);
+        self.bound += u32::from(matches!(state, MachineState::Configured | MachineState::Configuring));
+    }
+
+    /// Takes some machines out.
+    fn remove(&mut self, leaving: &Bits) {
+        let (mut position, mut configured, mut bound) = (0, self.configured, self.bound);
+        self.held.retain(|held| {
+            let leaves = leaving.contains(held.machine);
+            configured -= u32::from(leaves && position < self.configured);
+            bound -= u32::from(leaves && position < self.bound);
+            position += 1;
+            !leaves
+        });
+        (self.configured, self.bound) = (configured, bound);
     }
 }
 
 /// The cluster whose supply a machine is part of: the one it is bound to, or is being created for.
-fn holder(row: &Row, vocab: &Vocabulary) -> Option<(u32, MachineState)> {
+pub(crate) fn holder(row: &Row, vocab: &Vocabulary) -> Option<(u32, MachineState)> {
     let state = row.state?;
     let cluster = match state {
         MachineState::Configured | MachineState::Configuring => row.cluster,
@@ -58,6 +89,9 @@ fn holder(row: &Row, vocab: &Vocabulary) -> Option<(u32, MachineState)> {
     };
     (cluster != NONE).then_some((cluster, state))
 }
+
+/// Stands for the identities of machines that drain for somebody.
+pub(crate) const DRAINING: u32 = NONE - 1;
 
 /// Which of the two released capacity types a due list is for.
 pub(crate) const RELEASED: [CapacityType; 2] = [CapacityType::OnDemand, CapacityType::Spot];
@@ -68,6 +102,9 @@ pub(crate) struct Holdings {
     supply: Vec<Arc<Supply>>,
     /// By cluster, when anything creditable to it last changed; apart, because a cycle looks at all of them.
     versions: Vec<u64>,
+    /// What the last changes touched, by cluster, and the versions of these clusters before.
+    recent: Vec<(u32, u32)>,
+    recent_versions: Map<u32, u64>,
     draining: Arc<Map<u32, Vec<u32>>>,
     /// Idle machines by idle stamp, per released capacity type.
     due: Arc<[BTreeSet<(i64, u32)>; 2]>,
@@ -78,8 +115,10 @@ impl Holdings {
     /// Builds all lists in one pass over the ids.
     pub(crate) fn rebuild(&mut self, inventory: &Inventory, vocab: &Vocabulary) {
         self.version += 1;
-        let mut supply: Vec<Supply> = Vec::new();
-        supply.resize_with(vocab.cluster_count(), Supply::default);
+        self.recent.clear();
+        self.recent_versions.clear();
+        let mut supply: Vec<[Vec<Held>; 3]> = Vec::new();
+        supply.resize_with(vocab.cluster_count(), Default::default);
         self.versions = vec![self.version; vocab.cluster_count()];
         let mut draining: Map<_, Vec<u32>> = Map::default();
         let mut due = [Vec::new(), Vec::new()];
@@ -87,7 +126,12 @@ impl Holdings {
             let row = inventory.row(machine);
             if let Some((cluster, state)) = holder(row, vocab) {
                 let held = Held { machine, kind: row.kind, key: row.key };
-                supply[cluster as usize].list_mut(state).push(held);
+                let list = match state {
+                    MachineState::Configured => 0,
+                    MachineState::Configuring => 1,
+                    _ => 2,
+                };
+                supply[cluster as usize][list].push(held);
             } else if row.state == Some(MachineState::Draining) && row.draining_for != NONE {
                 draining.entry(row.draining_for).or_default().push(machine);
             } else if let Some(list) = due_list(row) {
@@ -95,11 +139,15 @@ impl Holdings {
             }
         }
         let mut scratch = Vec::new();
-        for cluster in &mut supply {
-            sort_by_keep_order(&mut cluster.configured, inventory, &mut scratch);
-            sort_by_keep_order(&mut cluster.configuring, inventory, &mut scratch);
-        }
-        self.supply = supply.into_iter().map(Arc::new).collect();
+        let supply = supply.into_iter().map(|[mut held, mut configuring, mut creating]| {
+            sort_by_keep_order(&mut held, inventory, &mut scratch);
+            sort_by_keep_order(&mut configuring, inventory, &mut scratch);
+            let (configured, bound) = (held.len() as u32, (held.len() + configuring.len()) as u32);
+            held.append(&mut configuring);
+            held.append(&mut creating);
+            Arc::new(Supply { held, configured, bound })
+        });
+        self.supply = supply.collect();
         self.draining = Arc::new(draining);
         self.due = Arc::new(due.map(BTreeSet::from_iter));
     }
@@ -111,6 +159,8 @@ impl Holdings {
             self.versions.resize(vocab.cluster_count(), 0);
         }
         self.version += 1;
+        self.recent.clear();
+        self.recent_versions.clear();
         // All changed machines leave before any comes back: a place in keep order is found by looking at
         // rows, and a row that is already new would not stand where its old self was put. They leave a cluster
         // in one pass over it, however many they are.
@@ -119,37 +169,58 @@ impl Holdings {
             if let Some((cluster, _)) = holder(old, vocab) {
                 leaving.insert(*machine);
                 left.insert(cluster);
+                self.touch(cluster, old.key);
             } else if old.state == Some(MachineState::Draining) && old.draining_for != NONE {
-                self.versions[vocab.cluster_of_key(old.draining_for) as usize] = self.version;
+                self.touch(vocab.cluster_of_key(old.draining_for), DRAINING);
                 unlist(Arc::make_mut(&mut self.draining), old.draining_for, *machine, inventory);
             } else if let Some(list) = due_list(old) {
                 Arc::make_mut(&mut self.due)[list].remove(&(old.idle_since, *machine));
             }
         }
         for cluster in left.iter() {
-            self.versions[cluster as usize] = self.version;
-            let supply = Arc::make_mut(&mut self.supply[cluster as usize]);
-            for list in [&mut supply.configured, &mut supply.configuring, &mut supply.creating] {
-                list.retain(|held| !leaving.contains(held.machine));
-            }
+            Arc::make_mut(&mut self.supply[cluster as usize]).remove(&leaving);
         }
         for (machine, _) in changes {
             self.add_machine(*machine, inventory.row(*machine), inventory, vocab);
         }
+        self.recent.sort_unstable();
+        self.recent.dedup();
+    }
+
+    /// Takes note that machines stamped with an identity came or went in a cluster.
+    fn touch(&mut self, cluster: u32, key: u32) {
+        let version = &mut self.versions[cluster as usize];
+        if *version != self.version {
+            self.recent_versions.insert(cluster, *version);
+            *version = self.version;
+        }
+        self.recent.push((cluster, key));
+    }
+
+    /// The identities of the machines that came or went in a cluster since a version of it: [`NONE`] for machines without a stamp,
+    /// [`DRAINING`] for machines that drain for somebody there. `None` if that is not known any more.
+    pub(crate) fn touched_since(&self, cluster: u32, version: u64) -> Option<&[(u32, u32)]> {
+        if self.recent_versions.get(&cluster) != Some(&version) {
+            return None;
+        }
+        let start = self.recent.partition_point(|(other, _)| *other < cluster);
+        let len = self.recent[start..].partition_point(|(other, _)| *other == cluster);
+        Some(&self.recent[start..start + len])
     }
 
     fn add_machine(&mut self, machine: u32, row: &Row, inventory: &Inventory, vocab: &Vocabulary) {
         if let Some((cluster, state)) = holder(row, vocab) {
-            self.versions[cluster as usize] = self.version;
-            let list = Arc::make_mut(&mut self.supply[cluster as usize]).list_mut(state);
+            self.touch(cluster, row.key);
+            let supply = Arc::make_mut(&mut self.supply[cluster as usize]);
             let by_id = state == MachineState::Creating;
-            let at = list.partition_point(|held| {
+            let range = supply.range(state);
+            let at = supply.held[range.clone()].partition_point(|held| {
                 let other = inventory.row(held.machine);
                 if by_id { other.order < row.order } else { other.cmp_keep(row).is_lt() }
             });
-            list.insert(at, Held { machine, kind: row.kind, key: row.key });
+            supply.insert(range.start + at, Held { machine, kind: row.kind, key: row.key }, state);
         } else if row.state == Some(MachineState::Draining) && row.draining_for != NONE {
-            self.versions[vocab.cluster_of_key(row.draining_for) as usize] = self.version;
+            self.touch(vocab.cluster_of_key(row.draining_for), DRAINING);
             let list = Arc::make_mut(&mut self.draining).entry(row.draining_for).or_default();
             insert_by_id(list, machine, inventory);
         } else if let Some(list) = due_list(row) {
@@ -184,11 +255,7 @@ impl Holdings {
 
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let held = |s: &Arc<Supply>| {
-            (s.configured.capacity() + s.configuring.capacity() + s.creating.capacity()) * size_of::<Held>()
-                + size_of::<Supply>()
-                + 24
-        };
+        let held = |s: &Arc<Supply>| s.held.capacity() * size_of::<Held>() + size_of::<Supply>() + 24;
         let due: usize = self.due.iter().map(|set| set.len() * 20).sum();
         self.supply.iter().map(held).sum::<usize>() + due
     }

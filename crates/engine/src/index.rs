@@ -30,6 +30,8 @@ pub(crate) struct Index {
     free_classes: [Bits; 2],
     /// How many live machines there are of each class, free or not; counted when first asked for.
     live_count: OnceLock<Vec<u32>>,
+    /// The lots of free machines that changed, for the cycle that comes.
+    pub(crate) touched_lots: Vec<u32>,
     /// Grows when a class gains its first Idle or Speculative machine or loses its last.
     pub(crate) presence: u64,
     /// The interest the classes were built for; `None` before there are any.
@@ -116,6 +118,7 @@ impl Index {
         self.interest = Some(interest.revision());
         self.presence += 1;
         self.bound = None;
+        self.touched_lots.clear();
         self.free_count = [vec![0; classes.len()], vec![0; classes.len()]];
         self.free_classes = [Bits::default(), Bits::default()];
         self.live_count = OnceLock::new();
@@ -154,7 +157,8 @@ impl Index {
             }
             if is_free(old) {
                 let place = Place { class: class(old), rank: free_rank(old), kind: old.kind };
-                Arc::make_mut(&mut self.free).remove(*machine, place, classes, inventory);
+                let lot = Arc::make_mut(&mut self.free).remove(*machine, place, classes, inventory);
+                self.touched_lots.push(lot);
                 let list = usize::from(is_speculative(old));
                 let count = &mut self.free_count[list][place.class as usize];
                 *count -= 1;
@@ -165,7 +169,8 @@ impl Index {
             }
             if is_free(new) {
                 let place = Place { class: class(new), rank: free_rank(new), kind: new.kind };
-                Arc::make_mut(&mut self.free).insert(*machine, place, classes, inventory);
+                let lot = Arc::make_mut(&mut self.free).insert(*machine, place, classes, inventory);
+                self.touched_lots.push(lot);
                 let list = usize::from(is_speculative(new));
                 let count = &mut self.free_count[list][place.class as usize];
                 *count += 1;
@@ -225,9 +230,15 @@ impl Index {
         self.free_classes.iter().any(|classes| classes.contains(class))
     }
 
-    /// The classes of some that have free machines, each once.
-    pub(crate) fn free_among<'a>(&'a self, classes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
-        classes.iter().copied().filter(|class| self.is_any_free(*class))
+    /// How many free machines there are of a class.
+    pub(crate) fn free_count(&self, class: u32) -> u32 {
+        self.free_count.iter().map(|count| count[class as usize]).sum()
+    }
+
+    /// How many free machines there are of each class.
+    pub(crate) fn free_counts(&self) -> Vec<u32> {
+        let [idle, speculative] = &self.free_count;
+        idle.iter().zip(speculative).map(|(idle, speculative)| idle + speculative).collect()
     }
 
     /// How many live machines there are of each class, free or not, as of the last cycle.

@@ -40,6 +40,8 @@ pub(crate) struct Inventory {
     place_in_changed: Map<u32, u32>,
     live: usize,
     revision: u64,
+    /// Grows when all places in the order of ids get new numbers.
+    numbering: u64,
 }
 
 /// The space left between two neighbours when all ids are numbered anew.
@@ -77,6 +79,11 @@ impl Inventory {
     /// Grows with every change.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Grows when all places in the order of ids get new numbers; the order itself stays.
+    pub(crate) fn numbering(&self) -> u64 {
+        self.numbering
     }
 
     /// All rows by number, known or not.
@@ -189,6 +196,7 @@ impl Inventory {
         merged.extend_from_slice(rest);
         self.by_id = Arc::new(merged);
         if old_is_small(new.len(), self.by_id.len()) || !self.squeeze_in(&new) {
+            self.numbering += 1;
             let order = self.by_id.clone();
             for (place, machine) in (1..).zip(order.iter()) {
                 self.rows.get_mut(*machine).order = place * GAP;

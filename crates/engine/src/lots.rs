@@ -136,8 +136,14 @@ impl Lots {
         self.of_class(class).iter().flat_map(|lot| of_lot.get(*lot as usize).into_iter().flatten()).copied()
     }
 
-    /// Adds a machine at its place in the id order.
-    pub(crate) fn insert(&mut self, machine: u32, place: Place, classes: &Classes, inventory: &Inventory) {
+    /// Adds a machine at its place in the id order. Returns its lot.
+    pub(crate) fn insert(
+        &mut self,
+        machine: u32,
+        place: Place,
+        classes: &Classes,
+        inventory: &Inventory,
+    ) -> u32 {
         let lot = self.lot(place.class, place.rank);
         let list = &mut self.lots[lot as usize].machines;
         self.empty -= usize::from(list.is_empty());
@@ -151,10 +157,17 @@ impl Lots {
                 domain.empty -= usize::from(was_empty);
             }
         }
+        lot
     }
 
-    /// Takes a machine out.
-    pub(crate) fn remove(&mut self, machine: u32, place: Place, classes: &Classes, inventory: &Inventory) {
+    /// Takes a machine out. Returns the lot it lay in.
+    pub(crate) fn remove(
+        &mut self,
+        machine: u32,
+        place: Place,
+        classes: &Classes,
+        inventory: &Inventory,
+    ) -> u32 {
         let lot = self.lot(place.class, place.rank);
         let list = &mut self.lots[lot as usize].machines;
         remove_by_id(list, machine, inventory);
@@ -167,6 +180,7 @@ impl Lots {
                 domain.empty += usize::from(list.is_empty());
             }
         }
+        lot
     }
 
     /// Whether so many lots or cells stand empty (prices move on, machines change racks) that building anew

@@ -14,7 +14,7 @@ use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use smallvec::SmallVec;
 
-use crate::intern::{NONE, Strings, Sym, Tuples, halves, whole};
+use crate::intern::{Map, NONE, Strings, Sym, Tuples, halves, whole};
 
 pub(crate) use moving::Moving;
 
@@ -50,6 +50,7 @@ pub(crate) struct Vocabulary {
     /// `[cluster, fingerprint, group]`
     keys: Arc<Tuples>,
     dims: Arc<Vec<ResourceName>>,
+    dim_numbers: Arc<Map<ResourceName, Dim>>,
     instance_type: Sym,
     zone: Sym,
 }
@@ -67,7 +68,7 @@ impl Default for Vocabulary {
         let mut strings = Strings::default();
         let (instance_type, zone) = (strings.intern(INSTANCE_TYPE), strings.intern(ZONE));
         let (clusters, facts, shapes, kinds) = Default::default();
-        let (terms, worths, keys, dims) = Default::default();
+        let (terms, worths, keys, dims, dim_numbers) = Default::default();
         Self {
             strings: Arc::new(strings),
             clusters,
@@ -78,6 +79,7 @@ impl Default for Vocabulary {
             worths,
             keys,
             dims,
+            dim_numbers,
             instance_type,
             zone,
         }
@@ -118,11 +120,13 @@ impl Vocabulary {
     }
 
     fn dim(&mut self, name: &ResourceName) -> Dim {
-        let known = self.dims.iter().position(|n| n == name);
-        known.unwrap_or_else(|| {
-            Arc::make_mut(&mut self.dims).push(name.clone());
-            self.dims.len() - 1
-        }) as Dim
+        if let Some(known) = self.dim_numbers.get(name) {
+            return *known;
+        }
+        let dim = self.dims.len() as Dim;
+        Arc::make_mut(&mut self.dims).push(name.clone());
+        Arc::make_mut(&mut self.dim_numbers).insert(name.clone(), dim);
+        dim
     }
 
     /// Amounts by dimension, in name order.

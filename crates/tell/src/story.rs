@@ -76,6 +76,12 @@ impl Story {
         self
     }
 
+    /// Goes on with another text.
+    pub fn append(&mut self, mut other: Self) -> &mut Self {
+        self.parts.append(&mut other.parts);
+        self
+    }
+
     /// Writes it for a width.
     pub fn write(&self, out: &mut impl Write, width: usize, paint: Paint) -> io::Result<()> {
         let mut before = "";

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { get } from '../api';
 import { Chart } from '../chart';
-import { hourly, int, percent, usd, word } from '../format';
+import { hourly, int, percent, short, usd, word } from '../format';
 import { useLive } from '../live';
 import { href } from '../router';
 import { Ask, Card, Empty, Head, useAsk } from '../ui';
@@ -69,7 +69,7 @@ export function Cost(): JSX.Element {
               </div>
               <Card title="Over time">
                 {time.length > 1 ? (
-                  <Chart title={`Spend, $/h; now ${hourly(data.usd_per_hour)}`} time={time} height={240} format={usd} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
+                  <Chart title={`Spend, $/h; now ${hourly(data.usd_per_hour)}`} time={time} height={240} format={usd} axis={short} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
                 ) : <Empty>The history begins when the page's server does; it will be drawn here.</Empty>}
                 <p class="dim small-text">{int(time.length)} moments kept by the server of this page.</p>
               </Card>

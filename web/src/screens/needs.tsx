@@ -1,9 +1,10 @@
 // Needs: everything that is asked for, what is short first, and one of them with all its reasons.
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import { get, search } from '../api';
 import { ago, clock, hourly, int, usd } from '../format';
 import { useLive } from '../live';
-import { href, replace, usePlace } from '../router';
+import { go, href, replace, usePlace } from '../router';
 import type { Explained, Group, NeedRow } from '../types';
 import { Ask, Card, type Column, Empty, Head, Long, Pill, Story, useAsk } from '../ui';
 import { Feed } from './fleet';
@@ -16,6 +17,7 @@ const verdict = (row: NeedRow): JSX.Element => {
 export function Needs(): JSX.Element {
   const { query } = usePlace();
   const { state } = useLive();
+  const [pod, setPod] = useState('');
   const now = state?.summary?.as_of?.now ?? null;
   const filter = { cluster: query.get('cluster') ?? '', unmet: query.get('unmet') ?? '', gangs: query.get('gangs') ?? '' };
   const set = (change: Partial<typeof filter>) => replace(['needs'], { ...filter, ...change });
@@ -40,6 +42,7 @@ export function Needs(): JSX.Element {
             {lanes.map((lane) => <option value={lane.cluster}>{lane.cluster}</option>)}
           </select></label>
           <label><input type="checkbox" checked={filter.unmet === '1'} onChange={(event) => set({ unmet: event.currentTarget.checked ? '1' : '' })} /> only short ones</label>
+          <form class="inline" onSubmit={(event) => { event.preventDefault(); if (pod.trim()) go(['pod', pod.trim()]); }}><label>Pod <input type="search" value={pod} placeholder="namespace/name" onInput={(event) => setPod(event.currentTarget.value)} /></label></form>
           <label><input type="checkbox" checked={filter.gangs === '1'} onChange={(event) => set({ gangs: event.currentTarget.checked ? '1' : '' })} /> only gangs</label>
         </div>
       </Head>

@@ -43,7 +43,7 @@ export function Policy(): JSX.Element {
                           <td><a href={href(['need', row.example])} title="One need of this class">{row.cluster}</a></td>
                           <td class="num">{row.interruption_penalty}</td>
                           <td class="num wide">{row.reclamation_penalty}</td>
-                          <td class="num">{int(row.needs)}{row.gangs ? <span class="dim"> ({int(row.gangs)} gangs)</span> : null}</td>
+                          <td class="num">{int(row.needs)}{row.gangs ? <span class="dim"> ({int(row.gangs)} {row.gangs === 1 ? 'gang' : 'gangs'})</span> : null}</td>
                           <td class={row.unmet ? 'num bad' : 'num dim'}>{int(row.unmet)}</td>
                           <td class="num">{int(row.machines)}</td>
                           <td class="wide meter"><span style={{ width: `${(100 * row.machines) / most}%` }} /></td>

@@ -71,7 +71,7 @@ function NextCycle(props: { shard: string | undefined; now: string | null }): JS
             <p class="note">
               {hourly(found.usd_per_hour_before)} now, {hourly(found.usd_per_hour_after)} after ({found.usd_per_hour_before === found.usd_per_hour_after ? 'unchanged' : `${change(found.usd_per_hour_after - found.usd_per_hour_before)}/h`}); unmet needs {int(found.unmet_before)} now, {int(found.unmet_after)} after.
             </p>
-            {found.groups.length ? <Feed groups={found.groups} now={props.now} most={20} plan /> : <Empty>It would do nothing: supply fits demand.</Empty>}
+            {found.groups.length ? <Feed groups={found.groups} now={props.now} most={20} plan /> : <Empty>{found.unmet_after ? 'It would do nothing: nothing there is could help what is short.' : 'It would do nothing: what is there fits what is asked for.'}</Empty>}
           </>
         )}
       </Ask>

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get } from '../api';
 import { Chart } from '../chart';
-import { change, delta, hourly, int, usd } from '../format';
+import { change, delta, hourly, int, short, usd } from '../format';
 import { useLive } from '../live';
 import { go, href, replace, usePlace } from '../router';
 import type { AsOf, Group, Lane, NeedRef, SupplyCell } from '../types';
@@ -70,7 +70,7 @@ function Compare(props: { a: Moment; b: Moment }): JSX.Element {
   const rose = [...before].filter((key) => !after.has(key));
   const types = supplyByType([...(a.supply ?? []), ...(b.supply ?? [])]).map((row) => row.type);
   const row = (moment: Moment, type: string | null) => supplyByType(moment.supply ?? []).find((one) => one.type === type);
-  const differs = (x: number, y: number) => (x === y ? 'num dim' : 'num strong');
+  const differs = (x: number, y: number) => (Math.abs(x - y) < 1e-9 ? 'num dim' : 'num strong');
   return (
     <Card title={`Cycle ${a.as_of.cycle} (${a.time}) against cycle ${b.as_of.cycle} (${b.time})`}>
       <div class="two even">
@@ -157,7 +157,7 @@ export function Timeline(): JSX.Element {
         <p class="dim small-text">Recorded: cycles {int(oldest)} to {int(last)}. Drag, type a cycle, or click into a chart.</p>
         {time.length > 1 ? (
           <div class="charts">
-            <Chart title="Spend, $/h" time={time} height={150} format={usd} mark={mark} onPick={pick} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
+            <Chart title="Spend, $/h" time={time} height={150} format={usd} axis={short} mark={mark} onPick={pick} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
             <Chart title="Needs that are short" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'unmet', values: columns!.unmet, color: '--bad', fill: true }, { label: 'short', values: columns!.short, color: '--warn' }]} />
             <Chart title="Actions begun" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'actions', values: columns!.actions, color: '--kind', bars: true }, { label: 'withheld', values: columns!.withheld, color: '--warn' }]} />
             <Chart title="Bound machines" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'bound', values: columns!.bound, color: '--good', fill: true }]} />

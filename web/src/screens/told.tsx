@@ -68,3 +68,13 @@ export function Preemptions(): JSX.Element {
     </>
   );
 }
+
+export function PodScreen(props: { name: string }): JSX.Element {
+  const asked = useAsk<Explained>((signal) => get('explain/pod', { name: props.name }, signal), props.name, 5000);
+  return (
+    <>
+      <Head title={`Pod ${props.name}`} cmd={`bigfleet explain pod ${props.name}`} />
+      <Ask of={asked} what="pod">{(found) => <Card><Story parts={found.story} data={found.data} /></Card>}</Ask>
+    </>
+  );
+}

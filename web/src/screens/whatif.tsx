@@ -231,18 +231,18 @@ export function WhatIf(): JSX.Element {
   );
 }
 
-/** The same question for the command line, as far as it has words for it. */
+/** The same question for the command line. */
 function flags(edits: Edit[]): string {
   return edits
     .map((edit) => {
       const filter = edit.filter as { zones?: string[]; capacity_types?: string[] } | undefined;
       switch (edit.edit) {
-        case 'remove_machines': return `--lose zone=${filter?.zones?.join(',') ?? ''}`;
-        case 'set_price': return `--price ${word(filter?.capacity_types?.[0] ?? 'all')}=x${String(edit.factor)}`;
+        case 'remove_machines': return `--zone-down ${filter?.zones?.join(',') ?? ''}`;
+        case 'set_price': return `--price capacity=${word(filter?.capacity_types?.[0] ?? '')}:x${String(edit.factor)}`;
         case 'scale_need': return `--scale ${String(edit.need)}=${String(edit.factor)}`;
         case 'set_priority': return `--priority ${String(edit.need || edit.cluster)}=${String(edit.priority)}`;
         case 'set_penalty': return `--penalty ${String(edit.need || edit.cluster)}=${String(edit.interruption_usd)}`;
-        case 'add_machines': return `--add ${String(edit.like)}=${String(edit.count)}`;
+        case 'add_machines': return `--add ${String(edit.like)}:${String(edit.count)}`;
         default: return '';
       }
     })

@@ -31,7 +31,8 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     let mut lived = Scenario { machines: Vec::new(), ..scenario };
     let (mut applying, mut cycles, mut walls) = (Vec::new(), Vec::new(), Vec::new());
     let mut steps: BTreeMap<Step, Vec<u64>> = BTreeMap::new();
-    let (mut walked, mut shorts, mut actions, mut restless) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut walked, mut renewed, mut shorts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut actions, mut restless) = (Vec::new(), 0);
     for round in 0..repeat as u64 {
         lived.machines = bed.machines.values().cloned().collect();
         let changes = churn(&lived, SEED + round, CHURN);
@@ -53,6 +54,7 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         walls.push(super::by_the_clock() - by_the_clock);
         assert!(!decision.actions.is_empty() && decision.work.clusters_walked > 0, "{:?}", decision.work);
         walked.push(decision.work.clusters_walked as u64);
+        renewed.push(decision.work.needs_renewed as u64);
         shorts.push(decision.work.short_needs as u64);
         actions.push(decision.actions.len() as u64);
         bed.carry_out(&decision);
@@ -71,9 +73,10 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
     }
     if !json {
         eprintln!(
-            "{shape:>5}  after {rounds} rounds {unrest} actions and {short} short needs were left; a round walks {} clusters, \
+            "{shape:>5}  after {rounds} rounds {unrest} actions and {short} short needs were left; a round walks {} clusters and renews {} needs, \
              leaves {} needs short after credit and orders {} actions (medians); at most {restless} were left before the next",
             part(&mut walked, 0.5),
+            part(&mut renewed, 0.5),
             part(&mut shorts, 0.5),
             part(&mut actions, 0.5),
         );

@@ -8,19 +8,21 @@ use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::fleet::Parallelism;
-use crate::intern::{Map, NONE};
 use crate::needs::{ClusterDemand, Demand, NeedsTable};
 use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
 
-use super::bargain::Book;
+use super::claimants::{Claimants, Rules};
+use super::credit::Credit;
 use super::fold::{FoldMemory, Normal, normalise};
-use super::market::Market;
-use super::preempt::{Claimants, Preempt, Rules};
+use super::market::{Market, Stocks};
+use super::preempt::Preempt;
+use super::renew::Owners;
 use super::sets::SupplySets;
+use super::sources::Sources;
 use super::turns::Stopped;
-use super::walk::{Credit, Mode, Sources, Walk};
+use super::walk::{Mode, Room, Stop, Walk};
 use super::{Decision, Short, wanted_victims};
 
 /// A cluster's credit and what it was computed from.
@@ -38,6 +40,8 @@ pub(super) struct Plan {
     pub(super) shared: bool,
     pub(super) has_short: bool,
     pub(super) has_excess: bool,
+    /// Whose identities are whose, once single needs have been renewed.
+    pub(super) owners: Option<Owners>,
 }
 
 /// The inputs of the last decision.
@@ -60,7 +64,7 @@ pub(crate) struct Cache {
     pub(super) plans: Vec<Option<Plan>>,
     pub(super) folds: FoldMemory,
     pub(super) sets: SupplySets,
-    pub(super) prices: Map<usize, Book>,
+    pub(super) stocks: Stocks,
     pub(super) claimants: Claimants,
     /// Whether the last cycle looked for victims.
     pub(super) preempting: bool,
@@ -72,9 +76,18 @@ pub(crate) struct Cache {
 
 /// A walk that ended or stopped, with what it was computed from.
 pub(super) struct Walked<'a> {
+    pub(super) cluster: u32,
     pub(super) fits_free: Vec<bool>,
     pub(super) normal: Normal,
-    pub(super) stopped: Stopped<'a>,
+    pub(super) end: End<'a>,
+}
+
+/// How far a walk came.
+pub(super) enum End<'a> {
+    /// To its end.
+    Credit(Credit),
+    /// To where it stands still.
+    Stopped(Stopped<'a>),
 }
 
 /// What a walk came to, with what it was computed from.
@@ -149,22 +162,46 @@ impl Cache {
         }
     }
 
-    /// Walks every cluster whose credit may have changed, as far as it goes by itself.
+    /// The clusters whose credit may have changed in more than single needs, and the needs that were renewed in the others. The
+    /// claims of these are to be [followed](Self::follow_renewed) when all old ones are gone.
+    pub(super) fn changed(
+        &mut self,
+        sources: Sources<'_>,
+        needs: &NeedsTable,
+    ) -> (Vec<u32>, Vec<(u32, u32)>) {
+        let clusters = 0..self.plans.len() as u32;
+        let mut changed: Vec<u32> = clusters.filter(|c| self.is_stale(*c, needs, sources)).collect();
+        let mut renewed = Vec::new();
+        changed.retain(|cluster| !self.renew(*cluster, sources, needs, &mut renewed));
+        (changed, renewed)
+    }
+
+    /// Follows the claims of needs that were renewed.
+    pub(super) fn follow_renewed(&mut self, renewed: &[(u32, u32)]) {
+        if !self.claimants.is_active() {
+            return;
+        }
+        for (cluster, row) in renewed {
+            let plan = self.plans[*cluster as usize].as_ref().expect("a renewed need has a plan");
+            self.claimants.enter_row(&plan.credit, *row);
+        }
+    }
+
+    /// Walks clusters whose credit may have changed, as far as they go by themselves.
     pub(super) fn walk_changed<'a>(
         &self,
+        changed: &[u32],
         sources: Sources<'a>,
         needs: &NeedsTable,
         parallelism: Parallelism,
     ) -> Vec<Walked<'a>> {
-        let clusters = 0..self.plans.len() as u32;
-        let changed: Vec<u32> = clusters.filter(|c| self.is_stale(*c, needs, sources)).collect();
         let walk_all = |clusters: &[u32]| -> Vec<Walked<'a>> {
-            let mut slots = vec![NONE; sources.vocab.key_count()];
-            clusters.iter().map(|cluster| self.walk(*cluster, sources, needs, &mut slots)).collect()
+            let mut room = Room::new(sources.vocab.key_count());
+            clusters.iter().map(|cluster| self.walk(*cluster, sources, needs, &mut room)).collect()
         };
         let Parallelism { threads, from_clusters } = parallelism;
         if threads < 2 || changed.len() < from_clusters.max(2) {
-            return walk_all(&changed);
+            return walk_all(changed);
         }
         let mut walked = Vec::with_capacity(changed.len());
         std::thread::scope(|scope| {
@@ -179,7 +216,7 @@ impl Cache {
         walked
     }
 
-    fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
+    pub(super) fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
         let Some(plan) = &self.plans[cluster as usize] else { return true };
         let index = sources.index;
         plan.demand != needs.version(cluster)
@@ -192,7 +229,7 @@ impl Cache {
                     .is_some_and(|demand| !self.fits_free(demand).eq(plan.fits_free.iter().copied()))
     }
 
-    fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
+    pub(super) fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
         demand.folds.iter().map(|fold| self.folds.fits_free(*fold))
     }
 
@@ -201,23 +238,28 @@ impl Cache {
         cluster: u32,
         sources: Sources<'a>,
         needs: &NeedsTable,
-        slots: &mut [u32],
+        room: &mut Room,
     ) -> Walked<'a> {
         let silent = Arc::new(ClusterDemand::default());
         let demand = needs.cluster(cluster).unwrap_or(&silent);
         let plan = self.plans[cluster as usize].as_ref();
         let same_rows = |plan: &&Plan| plan.demand == needs.version(cluster);
         let before = plan.filter(same_rows).map(|plan| &plan.normal);
-        let normal = normalise(demand, &self.folds, sources, cluster, before, slots);
+        let normal = normalise(demand, &self.folds, sources, cluster, before, &mut room.slots);
         let (rows, turns) = (normal.rows.clone(), normal.turns.clone());
-        let mut walk = Walk::new(sources, cluster, rows.clone(), turns.clone(), slots);
+        let mut walk = Walk::new(sources, cluster, rows.clone(), turns.clone(), room);
         let mut stop = walk.advance(Mode::Ahead);
         if walk.passed_short_needs(stop) {
             // The turns of those come first: the cluster is walked turn by turn from the first of them.
-            walk = Walk::new(sources, cluster, rows, turns, slots);
+            walk = Walk::new(sources, cluster, rows, turns, room);
             stop = walk.advance(Mode::Live);
         }
-        Walked { fits_free: self.fits_free(demand).collect(), normal, stopped: Stopped { walk, stop } }
+        let fits_free = self.fits_free(demand).collect();
+        let end = match stop {
+            Stop::End => End::Credit(walk.into_credit(room)),
+            _ => End::Stopped(Stopped { walk: Box::new(walk), stop }),
+        };
+        Walked { cluster, fits_free, normal, end }
     }
 
     /// The credits of clusters that have short needs, of those asked for.
@@ -250,7 +292,10 @@ impl Cache {
         let ready: Vec<bool> =
             clusters.map(|cluster| options.ready.contains(vocab.cluster_name(cluster))).collect();
         let rules = Rules { options, claimants, ready: &ready };
-        let mut preempt = Preempt::new(bound, market, rules);
+        let reported = (0..).zip(&self.plans).filter(|(cluster, _)| ready[*cluster as usize]);
+        let unclaimed = reported.filter_map(|(_, plan): (u32, _)| plan.as_ref());
+        let unclaimed = unclaimed.flat_map(|plan| plan.credit.excess.iter().copied());
+        let mut preempt = Preempt::new(bound, market, rules, unclaimed);
         for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
             let credit =
                 &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
@@ -280,6 +325,8 @@ impl Cache {
     /// other clusters had a part in it.
     pub(super) fn keep(&mut self, fresh: Fresh, sources: Sources<'_>, needs: &NeedsTable) {
         let Fresh { cluster, fits_free, normal, credit } = fresh;
+        let old = self.plans[cluster as usize].take();
+        let owners = old.filter(|old| Arc::ptr_eq(&old.normal.rows, &normal.rows)).and_then(|old| old.owners);
         if self.claimants.is_active() {
             self.claimants.enter(&credit);
         }
@@ -294,6 +341,7 @@ impl Cache {
             has_short: !credit.short.is_empty(),
             has_excess: !credit.excess.is_empty(),
             credit: Arc::new(credit),
+            owners,
         });
     }
 }

@@ -9,12 +9,13 @@ use std::cmp::Ordering;
 use bigfleet_model::resource::MAX_AMOUNT;
 use smallvec::SmallVec;
 
+use crate::amounts::is_zero;
 use crate::classes::Classes;
 use crate::intern::NONE;
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Dim};
 
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// The domain a gang was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,8 +207,10 @@ impl Tallies {
 
 /// What is free for a gang, by domain.
 pub(crate) trait Free {
-    /// The domains with free machines.
-    fn values(&self) -> Vec<u32>;
+    /// The domains where what is free covers the gang alone.
+    fn covering(&self) -> Vec<u32>;
+    /// Calls `visit` with every domain that has free machines, how many, and what they provide by demanded dimension.
+    fn each(&self, visit: &mut dyn FnMut(u32, usize, &[u64]));
     /// How many machines are free in a domain, and what they provide by demanded dimension.
     fn free(&self, value: u32) -> (usize, Totals);
     /// What buying what is missing would add to the bill in a domain, in dollars an hour.
@@ -218,9 +221,11 @@ pub(crate) trait Free {
 pub(crate) struct NothingFree;
 
 impl Free for NothingFree {
-    fn values(&self) -> Vec<u32> {
+    fn covering(&self) -> Vec<u32> {
         Vec::new()
     }
+
+    fn each(&self, _: &mut dyn FnMut(u32, usize, &[u64])) {}
 
     fn free(&self, _: u32) -> (usize, Totals) {
         (0, Totals::new())
@@ -247,91 +252,111 @@ struct Entrant {
     missing: Amounts,
 }
 
-/// Chooses the domain of a gang from what its cluster has and what is free. `None`: no domain has a machine for it.
-pub(crate) fn choose<'a>(
-    tallies: &Tallies,
-    free: &mut dyn Free,
-    text: &dyn Fn(u32) -> &'a str,
-) -> Option<Chosen> {
-    let first = contest(tallies, free, text, false);
-    if first.is_some_and(|chosen| chosen.covers) {
-        return first;
-    }
-    // Nothing covers: what other needs keep comes into question.
-    contest(tallies, free, text, true)
-}
-
-fn contest<'a>(
-    tallies: &Tallies,
-    free: &mut dyn Free,
-    text: &dyn Fn(u32) -> &'a str,
-    with_others: bool,
-) -> Option<Chosen> {
-    let demanded = &tallies.demanded[..];
-    let mut entrants: Vec<Entrant> = Vec::new();
-    let mut any_covers = false;
-    let mut enter = |value: u32, tally: Option<&Tally>, free: (usize, Totals)| {
-        let zero = || Totals::from_elem(0, demanded.len());
-        let (free_machines, free_totals) = free;
-        let (mut creditable, mut machines) = (zero(), free_machines);
-        let (mut own, mut draining) = (0.0, zero());
-        if let Some(tally) = tally {
-            creditable.clone_from(&tally.creditable);
-            draining.clone_from(&tally.draining);
-            machines += tally.machines + tally.draining_machines;
-            own = score(&tally.own, demanded, true);
-            if with_others {
-                add_totals(&mut creditable, &tally.others);
-                machines += tally.others_machines;
-            }
+impl Entrant {
+    /// What a domain has to show of which the gang's cluster has a tally; `None` if there is no machine.
+    fn of_tally(tally: &Tally, demanded: &[(Dim, u64)], free: &dyn Free, with_others: bool) -> Option<Self> {
+        let (free_machines, free_totals) = free.free(tally.value);
+        let (mut creditable, mut machines) = (tally.creditable.clone(), free_machines);
+        machines += tally.machines + tally.draining_machines;
+        if with_others {
+            add_totals(&mut creditable, &tally.others);
+            machines += tally.others_machines;
         }
         if machines == 0 {
-            return;
+            return None;
         }
         let by_credit = reaches(&creditable, demanded);
         let creditable_score = score(&creditable, demanded, true);
         let mut joint = creditable;
-        add_totals(&mut joint, &draining);
+        add_totals(&mut joint, &tally.draining);
         let missing = left(&joint, demanded);
         add_totals(&mut joint, &free_totals);
         let covers = reaches(&joint, demanded);
-        if any_covers && !covers {
-            return;
-        }
-        any_covers |= covers;
-        entrants.push(Entrant {
-            value,
+        Some(Self {
+            value: tally.value,
             covers,
-            own,
+            own: score(&tally.own, demanded, true),
             creditable: creditable_score,
             by_credit,
             joint: score(&joint, demanded, !covers),
             machines,
             missing,
-        });
-    };
-    for tally in &tallies.by_domain {
-        enter(tally.value, Some(tally), free.free(tally.value));
+        })
     }
-    for value in free.values() {
-        if !tallies.by_domain.iter().any(|tally| tally.value == value) {
-            enter(value, None, free.free(value));
+
+    /// What a domain has to show where there is nothing but free machines.
+    fn of_free(value: u32, machines: usize, free: &[u64], demanded: &[(Dim, u64)], covers: bool) -> Self {
+        Self {
+            value,
+            covers,
+            own: 0.0,
+            creditable: 0.0,
+            // Nothing covers a gang that asks for nothing.
+            by_credit: is_zero(demanded),
+            joint: score(free, demanded, !covers),
+            machines,
+            missing: Amounts::from_slice(demanded),
         }
     }
-    entrants.retain(|entrant| entrant.covers == any_covers);
-    let best = if any_covers {
-        best_covering(entrants, free, text)?
-    } else {
-        entrants.into_iter().min_by(|a, b| {
-            b.own
-                .total_cmp(&a.own)
-                .then(b.joint.total_cmp(&a.joint))
-                .then(b.creditable.total_cmp(&a.creditable))
-                .then(b.machines.cmp(&a.machines))
-                .then_with(|| text(a.value).cmp(text(b.value)))
-        })?
+
+    /// The order of domains that do not cover the gang.
+    fn cmp_short<'a>(&self, other: &Self, text: &dyn Fn(u32) -> &'a str) -> Ordering {
+        other
+            .own
+            .total_cmp(&self.own)
+            .then(other.joint.total_cmp(&self.joint))
+            .then(other.creditable.total_cmp(&self.creditable))
+            .then(other.machines.cmp(&self.machines))
+            .then_with(|| text(self.value).cmp(text(other.value)))
+    }
+}
+
+/// Chooses the domain of a gang from what its cluster has and what is free. `None`: no domain has a machine for it.
+///
+/// Domains of which its cluster has nothing come into question only if none of the others has anything of the gang:
+/// there are thousands of them.
+pub(crate) fn choose<'a>(
+    tallies: &Tallies,
+    free: &mut dyn Free,
+    text: &dyn Fn(u32) -> &'a str,
+) -> Option<Chosen> {
+    let demanded = &tallies.demanded[..];
+    let is_tallied = |value: u32| tallies.by_domain.iter().any(|tally| tally.value == value);
+    let tallied = |free: &dyn Free, with_others: bool| -> Vec<Entrant> {
+        let entrant = |tally: &Tally| Entrant::of_tally(tally, demanded, free, with_others);
+        tallies.by_domain.iter().filter_map(entrant).collect()
     };
-    Some(Chosen { value: best.value, covers: best.covers })
+    let mut covering = tallied(free, false);
+    covering.retain(|entrant| entrant.covers);
+    if !covering.iter().any(|entrant| entrant.own > 0.0 || entrant.creditable > 0.0) {
+        for value in free.covering().into_iter().filter(|value| !is_tallied(*value)) {
+            let (machines, totals) = free.free(value);
+            covering.push(Entrant::of_free(value, machines, &totals, demanded, true));
+        }
+    }
+    if let Some(best) = best_covering(covering, free, text) {
+        return Some(Chosen { value: best.value, covers: true });
+    }
+    // Nothing covers: what other needs keep comes into question.
+    let (covering, short): (Vec<Entrant>, Vec<Entrant>) =
+        tallied(free, true).into_iter().partition(|entrant| entrant.covers);
+    if let Some(best) = best_covering(covering, free, text) {
+        return Some(Chosen { value: best.value, covers: true });
+    }
+    let mut best = short.into_iter().min_by(|a, b| a.cmp_short(b, text));
+    if !best.as_ref().is_some_and(|best| best.own > 0.0) {
+        free.each(&mut |value, machines, totals| {
+            let joint = score(totals, demanded, true);
+            let is_worse = best.as_ref().is_some_and(|best| joint < best.joint);
+            if !is_worse && !is_tallied(value) {
+                let one = Entrant::of_free(value, machines, totals, demanded, false);
+                if best.as_ref().is_none_or(|best| one.cmp_short(best, text).is_lt()) {
+                    best = Some(one);
+                }
+            }
+        });
+    }
+    best.map(|best| Chosen { value: best.value, covers: false })
 }
 
 /// The best of domains that all cover the gang.
@@ -342,8 +367,11 @@ fn best_covering<'a>(
 ) -> Option<Entrant> {
     // Money is looked up for those only that are equal in what the gang has there: it costs a simulated purchase.
     let rank = |a: &Entrant, b: &Entrant| b.own.total_cmp(&a.own).then(b.creditable.total_cmp(&a.creditable));
-    let first = entrants.iter().min_by(|a, b| rank(a, b))?.clone();
-    entrants.retain(|entrant| rank(entrant, &first).is_eq());
+    let first = entrants.iter().min_by(|a, b| rank(a, b))?;
+    let (own, creditable) = (first.own, first.creditable);
+    entrants.retain(|entrant| {
+        entrant.own.total_cmp(&own).is_eq() && entrant.creditable.total_cmp(&creditable).is_eq()
+    });
     if entrants.len() == 1 {
         return entrants.pop();
     }

@@ -17,7 +17,7 @@ use crate::intern::NONE;
 use crate::needs::{ClusterDemand, Demand, FoldShape, Folds, turns_of};
 
 use super::choice::is_at_home;
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// For each gang shape, whether a free machine could hold the whole gang.
 #[derive(Clone, Default)]
@@ -79,6 +79,12 @@ impl FoldMemory {
         self.entries[fold as usize].fits_free()
     }
 
+    /// Whether what a cluster holds decides if a gang of this shape is folded: no free machine could hold it, others could.
+    pub(crate) fn asks_supply(&self, fold: u32) -> bool {
+        let entry = self.entries[fold as usize];
+        entry.possible && !entry.fits_free()
+    }
+
     /// Whether some machine could hold a whole gang: one that is free, or that its cluster holds, or is being created
     /// for it, or drains on behalf of the need it would be folded into.
     fn fits(&self, gang: &Demand, supply: &Supply, sources: Sources<'_>) -> bool {
@@ -89,7 +95,7 @@ impl FoldMemory {
         }
         let admitted = sources.sets.admits(gang.requirements);
         let holds = |class: u32| admitted.contains(class) && sources.classes.covers(class, &gang.aggregate);
-        supply.all().any(|held| holds(sources.classes.of_kind(held.kind)))
+        supply.all().iter().any(|held| holds(sources.classes.of_kind(held.kind)))
             || sources.index.holdings.draining(folded.key).iter().any(|m| holds(sources.class_of(*m)))
     }
 }
@@ -167,7 +173,7 @@ fn stay_at_home(
     if gangs.is_empty() {
         return;
     }
-    for held in supply.all().filter(|held| held.key != NONE) {
+    for held in supply.all().iter().filter(|held| held.key != NONE) {
         let gang = slots[held.key as usize];
         if gang != NONE {
             gangs[gang as usize].1.push(held.kind);

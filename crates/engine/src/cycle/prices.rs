@@ -37,6 +37,9 @@ fn price_key(price: f64) -> u64 {
 }
 
 const PAID: u64 = 1 << 63;
+/// Above every price, and below the largest number, which stands for no machine at all.
+const FIXED_PINNED: u64 = u64::MAX - 2;
+const PINNED: u64 = u64::MAX - 1;
 
 impl Asking {
     /// What machines of a free rank ask of a need of this bucket.
@@ -59,16 +62,21 @@ impl Asking {
         match self.tier {
             Tier::Fixed => price_key(self.usd_per_hour),
             Tier::Paid => PAID + price_key(self.usd_per_hour),
-            Tier::FixedPinned => u64::MAX - 1,
-            Tier::Pinned => u64::MAX,
+            Tier::FixedPinned => FIXED_PINNED,
+            Tier::Pinned => PINNED,
         }
+    }
+
+    /// Whether a [`Self::key`] stands for a price: machines at a risk that a need must not take have none.
+    pub(crate) fn is_priced(key: u64) -> bool {
+        key < FIXED_PINNED
     }
 
     /// The tier and price behind a [`Self::key`].
     pub(crate) fn of_key(key: u64) -> (Tier, f64) {
         match key {
-            u64::MAX => (Tier::Pinned, f64::INFINITY),
-            key if key == u64::MAX - 1 => (Tier::FixedPinned, f64::INFINITY),
+            PINNED => (Tier::Pinned, f64::INFINITY),
+            FIXED_PINNED => (Tier::FixedPinned, f64::INFINITY),
             key if key >= PAID => (Tier::Paid, f64::from_bits(key - PAID)),
             key => (Tier::Fixed, f64::from_bits(key)),
         }

@@ -16,7 +16,47 @@ const WORDINGS_FLOOR: usize = 1 << 14;
 #[derive(Clone)]
 pub(crate) struct SupplySet {
     pub(crate) members: Bits,
+    /// Shape by shape.
     pub(crate) classes: Vec<u32>,
+    /// Their shapes, in order.
+    pub(crate) shapes: Vec<ShapeOfSet>,
+}
+
+/// The classes of a set that have one shape.
+#[derive(Clone, Copy)]
+pub(crate) struct ShapeOfSet {
+    shape: u32,
+    /// One of them.
+    pub(crate) class: u32,
+    start: u32,
+    end: u32,
+}
+
+impl SupplySet {
+    fn new(members: Bits, mut classes: Vec<u32>, all: &Classes) -> Self {
+        classes.sort_unstable_by_key(|class| (all.shape(*class), *class));
+        let mut shapes = Vec::new();
+        let mut start = 0;
+        for alike in classes.chunk_by(|a, b| all.shape(*a) == all.shape(*b)) {
+            let end = start + alike.len() as u32;
+            shapes.push(ShapeOfSet { shape: all.shape(alike[0]), class: alike[0], start, end });
+            start = end;
+        }
+        Self { members, classes, shapes }
+    }
+
+    /// The classes of the shape at a place.
+    pub(crate) fn of_shape(&self, place: usize) -> &[u32] {
+        let ShapeOfSet { start, end, .. } = self.shapes[place];
+        &self.classes[start as usize..end as usize]
+    }
+
+    /// The place of a shape the set has.
+    pub(crate) fn place_of_shape(&self, shape: u32) -> usize {
+        self.shapes
+            .binary_search_by_key(&shape, |one| one.shape)
+            .expect("a member's shape is among the shapes")
+    }
 }
 
 /// All supply sets asked for while the classes stay as they are.
@@ -27,6 +67,8 @@ pub(crate) struct SupplySets {
     by_wording: Map<(u32, Amounts), u32>,
     classes: usize,
     generation: u64,
+    /// Grows whenever sets are numbered anew.
+    stamp: u64,
 }
 
 impl SupplySets {
@@ -34,8 +76,14 @@ impl SupplySets {
     pub(crate) fn refresh(&mut self, classes: &Classes, generation: u64, needs: usize) {
         let outgrown = self.by_wording.len() > WORDINGS_FLOOR + 2 * needs;
         if outgrown || (self.classes, self.generation) != (classes.len(), generation) {
-            *self = Self { classes: classes.len(), generation, ..Self::default() };
+            let stamp = self.stamp + 1;
+            *self = Self { classes: classes.len(), generation, stamp, ..Self::default() };
         }
+    }
+
+    /// Which numbering of sets this is.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// The number of the set of a need.
@@ -51,7 +99,7 @@ impl SupplySets {
         let next = self.sets.len() as u32;
         let number = *self.by_members.entry(members.clone()).or_insert(next);
         if number == next {
-            self.sets.push(SupplySet { members, classes: counting });
+            self.sets.push(SupplySet::new(members, counting, classes));
         }
         self.by_wording.insert(wording, number);
         number

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::intern::NONE;
 
-use super::walk::Sources;
+use super::sources::Sources;
 
 /// How many machines a need has in each domain that plays a part, while it takes more.
 pub(crate) struct Spread {

@@ -14,12 +14,13 @@ use crate::needs::Demand;
 use crate::vocab::Amounts;
 
 use super::Short;
-use super::bargain::{Bargain, CellShelf, Pick};
+use super::bargain::{Bargain, Pick};
 use super::choice::{Chosen, NothingFree, choose};
+use super::credit::Credit;
 use super::market::Market;
 use super::spread::Spread;
 use super::trim::trim;
-use super::walk::{Credit, Mode, Stop, Walk};
+use super::walk::{Mode, Stop, Walk};
 
 /// The place of a turn in precedence order. Within a cluster turns are numbered in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ impl Got {
 
 /// A cluster that is walked turn by turn, and why it stands still.
 pub(crate) struct Stopped<'a> {
-    pub(crate) walk: Walk<'a>,
+    pub(crate) walk: Box<Walk<'a>>,
     pub(crate) stop: Stop,
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct Taken<'a> {
     pub(crate) market: Market<'a>,
 }
 
-impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
+impl<'a, 'r, W: FnMut(u32) -> Box<Walk<'a>>> Turns<'a, 'r, W> {
     pub(crate) fn new(market: Market<'a>, rank: &'r [u32], walk_again: W) -> Self {
         Self {
             market,
@@ -146,7 +147,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
         let cluster = walk.cluster;
         self.went_live.insert(cluster);
         if stop == Stop::End {
-            self.ended.push(walk);
+            self.ended.push(*walk);
             return;
         }
         let place = Place::of(walk.demand(), self.rank[cluster as usize], walk.turn());
@@ -167,7 +168,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
             let stop = walk.advance(Mode::Until(turn));
             debug_assert_eq!((stop, walk.turn()), (Stop::Short, turn), "a walk repeats itself");
             let mut got: Vec<Got> = picked.into_iter().map(Got::Free).collect();
-            self.take_over(&mut walk, &demand, None, &mut missing, &mut got);
+            self.take_over(&walk, &demand, None, &mut missing, &mut got);
             self.end_turn(walk, None, missing, got);
             return;
         }
@@ -213,7 +214,7 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
                 got.extend(picked.into_iter().map(Got::Free));
             }
             if !is_zero(&missing) {
-                self.take_over(&mut walk, &demand, chosen, &mut missing, &mut got);
+                self.take_over(&walk, &demand, chosen, &mut missing, &mut got);
             }
         }
         self.end_turn(walk, chosen, missing, got);
@@ -236,8 +237,8 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
 
     /// Picks what needs after this one keep, until nothing is missing.
     fn take_over(
-        &mut self,
-        walk: &mut Walk<'a>,
+        &self,
+        walk: &Walk<'a>,
         demand: &Demand,
         chosen: Option<Chosen>,
         missing: &mut Amounts,
@@ -281,9 +282,8 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
         }
         let mut lines = self.market.lines_by_domain(demand, domain);
         lines.lines.iter().for_each(|line| spread.open(line.value));
-        let cells = &sources.index.free.domains[domain];
-        let mut shelf = CellShelf { cells, inventory: sources.inventory, taken: &self.market.taken };
-        let mut bargain = Bargain::new(&mut lines.lines, &mut shelf, demand, missing, classes);
+        let shelf = self.market.cells(domain);
+        let mut bargain = Bargain::new(&mut lines.lines, shelf, demand, missing, classes);
         loop {
             let limit = spread.limit();
             let (one, value) = if let Some(pick) = bargain.next(missing, |v| spread.permits(v, limit)) {
@@ -310,7 +310,13 @@ impl<'a, 'r, W: FnMut(u32) -> Walk<'a>> Turns<'a, 'r, W> {
     }
 
     /// Gives back what is not needed after all, writes down what a need got, and walks its cluster on.
-    fn end_turn(&mut self, mut walk: Walk<'a>, chosen: Option<Chosen>, missing: Amounts, mut got: Vec<Got>) {
+    fn end_turn(
+        &mut self,
+        mut walk: Box<Walk<'a>>,
+        chosen: Option<Chosen>,
+        missing: Amounts,
+        mut got: Vec<Got>,
+    ) {
         let demand = walk.demand().clone();
         let market = &mut self.market;
         let classes = market.sources.classes;

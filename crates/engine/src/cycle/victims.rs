@@ -9,15 +9,90 @@ use std::collections::binary_heap::PeekMut;
 
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
+use crate::intern::Map;
 use crate::lots::Lots;
 use crate::vocab::Amounts;
 
 use super::bargain::Head;
-use super::preempt::Rules;
-use super::walk::Sources;
+use super::claimants::Rules;
+use super::sources::Sources;
 
 /// Unclaimed victims, then claimed ones.
-const ROUNDS: [bool; 2] = [false, true];
+pub(crate) const ROUNDS: [bool; 2] = [false, true];
+
+/// Which machines are victims at all.
+#[derive(Clone, Copy)]
+pub(crate) struct Eligible<'a> {
+    pub(crate) sources: Sources<'a>,
+    pub(crate) rules: Rules<'a>,
+    pub(crate) preemptor: i32,
+}
+
+impl Eligible<'_> {
+    /// Whether a machine comes up in a round.
+    fn is_up(self, machine: u32, round: bool, taken: &Bits) -> bool {
+        !taken.contains(machine)
+            && self.rules.is_claimed(machine, self.sources.inventory, self.preemptor) == Some(round)
+    }
+}
+
+/// Lists of victims that cost the same each, best first, in one round.
+pub(crate) struct VictimHeap {
+    heap: BinaryHeap<Reverse<Head>>,
+    aside: Vec<Reverse<Head>>,
+}
+
+impl VictimHeap {
+    pub(crate) fn new(heads: Vec<Reverse<Head>>) -> Self {
+        Self { heap: heads.into(), aside: Vec::new() }
+    }
+
+    /// The head of a list that has not been looked at.
+    pub(crate) fn unknown(list: u32, cost: u64) -> Head {
+        Head { cost, order: 0, list, at: u32::MAX, machine: 0 }
+    }
+
+    /// The best victim. `done` tells of each list how many of its first machines are no victims any more.
+    pub(crate) fn peek<'l>(
+        &mut self,
+        round: bool,
+        done: &mut [u32],
+        machines: impl Fn(u32) -> &'l [u32],
+        taken: &Bits,
+        eligible: Eligible<'_>,
+    ) -> Option<Head> {
+        loop {
+            let mut top = self.heap.peek_mut()?;
+            let Head { list, at, machine, .. } = top.0;
+            let place = &mut done[list as usize];
+            if *place == at && eligible.is_up(machine, round, taken) {
+                return Some(top.0);
+            }
+            let rest = &machines(list)[*place as usize..];
+            let ahead = rest.iter().position(|machine| eligible.is_up(*machine, round, taken));
+            *place += ahead.unwrap_or(rest.len()) as u32;
+            match ahead {
+                None => {
+                    PeekMut::pop(top);
+                }
+                Some(ahead) => {
+                    let machine = rest[ahead];
+                    let order = eligible.sources.inventory.row(machine).order;
+                    top.0 = Head { at: *place, machine, order, ..top.0 };
+                }
+            }
+        }
+    }
+
+    /// Leaves the list of the best victim out until [`Self::put_back`].
+    pub(crate) fn set_aside(&mut self) {
+        self.aside.extend(self.heap.pop());
+    }
+
+    pub(crate) fn put_back(&mut self) {
+        self.heap.extend(self.aside.drain(..));
+    }
+}
 
 /// How far each lot is used up, in each round.
 pub(crate) struct Victims {
@@ -28,25 +103,22 @@ pub(crate) struct Victims {
 
 /// The victims of needs that admit the same classes, best first, in each round.
 pub(crate) struct VictimQueue {
-    heaps: [BinaryHeap<Reverse<Head>>; 2],
-    aside: Vec<Reverse<Head>>,
-    members: Bits,
+    rounds: [VictimHeap; 2],
     heard: usize,
-    costs: Vec<(u32, u64)>,
+    costs: Map<u32, u64>,
 }
 
 impl VictimQueue {
     /// All lots of some classes that may be touched. Where each of them stands is found out when it comes up.
-    pub(crate) fn new(bound: &Lots, classes: &[u32], costs: &[Option<u64>]) -> Self {
+    pub(crate) fn new(bound: &Lots, classes: &[u32], costs: &[Option<u64>], unclaimed: &Bits) -> Self {
         let lots = classes.iter().flat_map(|class| bound.of_class(*class)).copied();
         let touchable = lots.filter_map(|lot| Some((lot, costs[bound.lots[lot as usize].rank as usize]?)));
-        let costs: Vec<(u32, u64)> = touchable.collect();
-        let unknown = |(lot, cost): &(u32, u64)| {
-            Reverse(Head { cost: *cost, order: 0, list: *lot, at: u32::MAX, machine: 0 })
+        let costs: Map<u32, u64> = touchable.collect();
+        let heads = |wanted: &dyn Fn(u32) -> bool| {
+            let lots = costs.iter().filter(|(lot, _)| wanted(**lot));
+            VictimHeap::new(lots.map(|(lot, cost)| Reverse(VictimHeap::unknown(*lot, *cost))).collect())
         };
-        let heap: BinaryHeap<_> = costs.iter().map(unknown).collect();
-        let members = costs.iter().map(|(lot, _)| *lot).collect();
-        Self { heaps: [heap.clone(), heap], aside: Vec::new(), members, heard: 0, costs }
+        Self { rounds: [heads(&|lot| unclaimed.contains(lot)), heads(&|_| true)], heard: 0, costs }
     }
 }
 
@@ -56,67 +128,40 @@ impl Victims {
     }
 
     /// Picks victims until nothing is missing or none is left.
-    #[expect(clippy::too_many_arguments, reason = "all that eligibility and order depend on")]
     pub(crate) fn pick(
         &mut self,
         queue: &mut VictimQueue,
         bound: &Lots,
-        sources: Sources<'_>,
-        rules: Rules<'_>,
-        preemptor: i32,
+        eligible: Eligible<'_>,
         taken: &mut Bits,
         missing: &mut Amounts,
     ) -> Vec<u32> {
         for lot in &self.returns[queue.heard..] {
-            if queue.members.contains(*lot) {
-                let cost = queue.costs.iter().find(|(known, _)| known == lot).map(|(_, cost)| *cost);
-                let cost = cost.expect("a member has a cost");
-                let head = Head { cost, order: 0, list: *lot, at: u32::MAX, machine: 0 };
-                queue.heaps.iter_mut().for_each(|heap| heap.push(Reverse(head)));
+            if let Some(cost) = queue.costs.get(lot) {
+                let head = VictimHeap::unknown(*lot, *cost);
+                queue.rounds.iter_mut().for_each(|round| round.heap.push(Reverse(head)));
             }
         }
         queue.heard = self.returns.len();
         let mut picked = Vec::new();
+        let machines = |lot: u32| &*bound.lots[lot as usize].machines;
         for round in ROUNDS {
             let done = &mut self.done[usize::from(round)];
-            let heap = &mut queue.heaps[usize::from(round)];
-            let is_up = |machine: u32, taken: &Bits| {
-                let cluster = sources.inventory.row(machine).cluster;
-                !taken.contains(machine) && rules.is_claimed(machine, cluster, preemptor) == Some(round)
-            };
+            let heap = &mut queue.rounds[usize::from(round)];
             let mut covered = false;
             while !covered {
-                let Some(mut top) = heap.peek_mut() else { break };
-                let Head { list, at, machine, .. } = top.0;
-                let place = &mut done[list as usize];
-                if *place != at || !is_up(machine, taken) {
-                    let lot = &bound.lots[list as usize];
-                    let rest = &lot.machines[*place as usize..];
-                    let ahead = rest.iter().position(|machine| is_up(*machine, taken));
-                    *place += ahead.unwrap_or(rest.len()) as u32;
-                    match ahead {
-                        None => {
-                            PeekMut::pop(top);
-                        }
-                        Some(ahead) => {
-                            let machine = rest[ahead];
-                            let order = sources.inventory.row(machine).order;
-                            top.0 = Head { at: *place, machine, order, ..top.0 };
-                        }
-                    }
-                    continue;
-                }
-                let provides = sources.classes.provides(bound.lots[list as usize].class);
+                let Some(head) = heap.peek(round, done, machines, taken, eligible) else { break };
+                let provides = eligible.sources.classes.provides(bound.lots[head.list as usize].class);
                 if contributes(provides, missing) {
-                    taken.insert(machine);
-                    picked.push(machine);
+                    taken.insert(head.machine);
+                    picked.push(head.machine);
                     covered = subtract(missing, provides);
                 } else {
                     // All machines of a lot provide the same: none of them will help this need any more.
-                    queue.aside.push(PeekMut::pop(top));
+                    heap.set_aside();
                 }
             }
-            heap.extend(queue.aside.drain(..));
+            heap.put_back();
             if covered {
                 break;
             }

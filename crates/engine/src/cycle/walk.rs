@@ -1,8 +1,8 @@
-//! Phase 1 inside one cluster: what each need keeps, and what it is credited with at its turn.
+//! Phase 1 inside one cluster: what each need is credited with at its turn.
 //!
 //! Clusters do not share bound machines, so each is walked alone. Before the walk every need settles what it *keeps* of
-//! its own machines, those stamped for it. Then the needs take their turns in precedence order. A need is credited with
-//! its own machines, then with what no need keeps any more. For most needs the two steps are one: what it keeps
+//! its own machines, those stamped for it ([`super::keep`]). Then the needs take their turns in precedence order. A need
+//! is credited with its own machines, then with what no need keeps any more. For most needs the two steps are one: what it keeps
 //! covers it, nobody else may touch that, and its turn depends on nothing else in the fleet.
 //!
 //! Where a turn does depend on more than the cluster, the walk stops: at a gang that is not at home, whose domain
@@ -14,105 +14,17 @@
 use std::sync::Arc;
 
 use crate::amounts::{contributes, is_zero, subtract};
-use crate::bits::Bits;
-use crate::classes::{Classes, RequirementSets};
+use crate::bits::ones;
 use crate::holdings::Held;
-use crate::index::Index;
 use crate::intern::NONE;
-use crate::inventory::Inventory;
 use crate::needs::Demand;
-use crate::vocab::{Amounts, Vocabulary};
+use crate::vocab::Amounts;
 
 use super::choice::{Chosen, Tallies, home_of};
+use super::credit::Credit;
+use super::keep::Kept;
+use super::sources::Sources;
 use super::trim::trim;
-
-/// What every step of a cycle reads.
-#[derive(Clone, Copy)]
-pub(crate) struct Sources<'a> {
-    pub(crate) vocab: &'a Vocabulary,
-    pub(crate) inventory: &'a Inventory,
-    pub(crate) index: &'a Index,
-    pub(crate) classes: &'a Classes,
-    pub(crate) sets: &'a RequirementSets,
-}
-
-impl Sources<'_> {
-    /// Whether machines of a class count for a need.
-    #[inline]
-    pub(crate) fn counts(&self, class: u32, demand: &Demand) -> bool {
-        self.sets.admits(demand.requirements).contains(class) && self.classes.covers(class, &demand.min_unit)
-    }
-
-    /// The machines draining on behalf of a need that count for it, by id.
-    pub(crate) fn draining_for(&self, demand: &Demand) -> Vec<u32> {
-        if !self.index.holdings.is_any_draining() {
-            return Vec::new();
-        }
-        let lists = demand.own_keys().flat_map(|key| self.index.holdings.draining(key)).copied();
-        let counting = lists.filter(|m| self.counts(self.class_of(*m), demand));
-        let mut draining: Vec<u32> = counting.collect();
-        if !demand.members.is_empty() {
-            draining.sort_unstable_by_key(|machine| self.inventory.row(*machine).order);
-        }
-        draining
-    }
-
-    #[inline]
-    pub(crate) fn class_of(&self, machine: u32) -> u32 {
-        self.classes.of_kind(self.inventory.row(machine).kind)
-    }
-
-    /// The domain a machine lies in, or [`NONE`].
-    #[inline]
-    pub(crate) fn domain_of(&self, domain: usize, machine: u32) -> u32 {
-        self.classes.domain_of_kind(domain, self.inventory.row(machine).kind)
-    }
-}
-
-/// A cluster's needs after their turns, as far as the cluster's own machines go.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Credit {
-    /// The cluster's needs in demand order, after folding.
-    pub(crate) rows: Arc<[Arc<Demand>]>,
-    /// The rows in precedence order.
-    pub(crate) turns: Arc<[u32]>,
-    /// The bound machines claimed, turn after turn; what was taken over comes last within a turn.
-    claims: Vec<u32>,
-    /// By row, where its machines begin and end in `claims`.
-    spans: Vec<(u32, u32)>,
-    /// The needs its own cluster's machines left short, by turn, and what they missed before acquiring.
-    pub(crate) short: Vec<(u32, Amounts)>,
-    /// The domains of the gangs, by turn.
-    pub(crate) domains: Vec<(u32, Option<Chosen>)>,
-    /// Configured machines no need took, in keep order.
-    pub(crate) excess: Vec<u32>,
-    /// Whether some turn depended on more than this cluster.
-    pub(crate) shared: bool,
-}
-
-impl Credit {
-    /// The bound machines a need claims.
-    pub(crate) fn claims_of(&self, row: usize) -> &[u32] {
-        let (start, end) = self.spans[row];
-        &self.claims[start as usize..end as usize]
-    }
-
-    /// All machines claimed, with the need that claims them.
-    pub(crate) fn claims(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        (0..self.spans.len()).flat_map(|row| self.claims_of(row).iter().map(move |machine| (row, *machine)))
-    }
-
-    /// What credit left a need missing.
-    pub(crate) fn missing_of(&self, row: u32) -> Amounts {
-        let short = self.short.iter().find(|(short, _)| *short == row);
-        short.map_or_else(Amounts::new, |(_, missing)| missing.clone())
-    }
-
-    /// The domain of a gang, if it got one.
-    pub(crate) fn domain_of(&self, row: u32) -> Option<Chosen> {
-        self.domains.iter().find(|(gang, _)| *gang == row).and_then(|(_, chosen)| *chosen)
-    }
-}
 
 /// Why a walk stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,31 +48,31 @@ pub(crate) enum Mode {
     Live,
 }
 
+/// Room a walk works in, used again for the next one.
+#[derive(Default)]
+pub(crate) struct Room {
+    /// By identity, the row whose it is; all [`NONE`] between two walks.
+    pub(crate) slots: Vec<u32>,
+    kept: Kept,
+}
+
+impl Room {
+    /// Room for a fleet that knows so many identities.
+    pub(crate) fn new(keys: usize) -> Self {
+        Self { slots: vec![NONE; keys], kept: Kept::default() }
+    }
+}
+
 /// A walk over one cluster's needs. Machines are known by their position: Configured ones in keep order, then
 /// Configuring ones in keep order, then those being created, by id. That is the order needs look at them.
 pub(crate) struct Walk<'a> {
     pub(crate) sources: Sources<'a>,
     pub(crate) cluster: u32,
-    held: Vec<Held>,
-    class: Vec<u32>,
+    held: &'a [Held],
     /// Positions below are Configured, and bound.
     configured: u32,
     bound: u32,
-    /// The positions of each row's own machines, row after row, and where they end.
-    own: Vec<u32>,
-    own_ends: Vec<u32>,
-    /// Rows that share an identity with one before them have their own lists.
-    shared_own: Vec<(u32, Vec<u32>)>,
-    /// By position, the row whose own machine it is.
-    owner: Vec<u32>,
-    /// By position, the turn of the need that keeps it, or [`NONE`].
-    keeper: Vec<u32>,
-    /// By row, where what it keeps begins and ends in `kept`; empty unless that covers it.
-    kept: Vec<u32>,
-    kept_spans: Vec<(u32, u32)>,
-    /// By row, whether its turn cannot simply claim what it keeps.
-    disturbed: Vec<bool>,
-    claimed: Bits,
+    kept: Kept,
     turn: u32,
     /// In the turn of a short need: what it misses.
     pub(crate) missing: Amounts,
@@ -168,145 +80,43 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts a walk. `slots` is scratch space, one entry an identity, all [`NONE`].
+    /// Starts a walk, in room that an earlier one left.
     pub(crate) fn new(
         sources: Sources<'a>,
         cluster: u32,
         rows: Arc<[Arc<Demand>]>,
         turns: Arc<[u32]>,
-        slots: &mut [u32],
+        room: &mut Room,
     ) -> Self {
         let supply = sources.index.holdings.supply(cluster);
-        let held: Vec<Held> = supply.all().copied().collect();
-        let class = held.iter().map(|held| sources.classes.of_kind(held.kind)).collect();
+        let (held, configured, bound) = (supply.all(), supply.configured(), supply.bound());
+        let mut kept = std::mem::take(&mut room.kept);
+        kept.settle(sources, held, (configured, bound), &rows, &turns, &mut room.slots);
         let (spans, claims) = (vec![(0, 0); rows.len()], Vec::with_capacity(held.len()));
         let credit = Credit { rows, turns, claims, spans, ..Credit::default() };
-        let mut walk = Self {
-            sources,
-            cluster,
-            class,
-            configured: supply.configured.len() as u32,
-            bound: (supply.configured.len() + supply.configuring.len()) as u32,
-            own: Vec::new(),
-            own_ends: Vec::new(),
-            shared_own: Vec::new(),
-            owner: Vec::new(),
-            keeper: vec![NONE; held.len()],
-            kept: Vec::with_capacity(held.len()),
-            kept_spans: vec![(0, 0); credit.rows.len()],
-            disturbed: vec![false; credit.rows.len()],
-            claimed: Bits::with_bound(held.len()),
-            turn: 0,
-            missing: Amounts::new(),
-            held,
-            credit,
-        };
-        walk.find_own(slots);
-        walk.settle_kept();
-        walk
+        Self { sources, cluster, held, configured, bound, kept, turn: 0, missing: Amounts::new(), credit }
     }
 
-    /// Finds out which machines are whose own.
-    fn find_own(&mut self, slots: &mut [u32]) {
-        let rows = &self.credit.rows;
-        let mut sharing: Vec<u32> = Vec::new();
-        for (row, demand) in (0..).zip(rows.iter()) {
-            for key in demand.own_keys() {
-                let slot = &mut slots[key as usize];
-                if *slot == NONE {
-                    *slot = row;
-                } else {
-                    // Folding gave two rows one identity.
-                    self.disturbed[*slot as usize] = true;
-                    self.disturbed[row as usize] = true;
-                    sharing.push(row);
-                }
-            }
-        }
-        let row_of = |key: u32| if key == NONE { NONE } else { slots[key as usize] };
-        self.owner = self.held.iter().map(|held| row_of(held.key)).collect();
-        let mut starts = vec![0_u32; rows.len() + 1];
-        for row in self.owner.iter().filter(|row| **row != NONE) {
-            starts[*row as usize + 1] += 1;
-        }
-        for row in 0..rows.len() {
-            starts[row + 1] += starts[row];
-        }
-        self.own = vec![0; starts[rows.len()] as usize];
-        for (position, row) in (0..).zip(&self.owner) {
-            if *row != NONE {
-                let next = &mut starts[*row as usize];
-                self.own[*next as usize] = position;
-                *next += 1;
-            }
-        }
-        // Filling moved each start to its end.
-        starts.truncate(rows.len());
-        self.own_ends = starts;
-        sharing.dedup();
-        for row in sharing {
-            let demand = &rows[row as usize];
-            let own = (0..).zip(&self.held).filter(|(_, held)| demand.own_keys().any(|key| key == held.key));
-            self.shared_own.push((row, own.map(|(position, _)| position).collect()));
-        }
-        for key in rows.iter().flat_map(|demand| demand.own_keys()) {
-            slots[key as usize] = NONE;
-        }
+    /// What came of it; its room goes to the next.
+    pub(crate) fn into_credit(self, room: &mut Room) -> Credit {
+        room.kept = self.kept;
+        self.credit
     }
 
-    /// The positions of a row's own machines.
     fn own_of(&self, row: u32) -> &[u32] {
-        if let Some((_, own)) = self.shared_own.iter().find(|(sharing, _)| *sharing == row) {
-            return own;
-        }
-        let start = if row == 0 { 0 } else { self.own_ends[row as usize - 1] };
-        &self.own[start as usize..self.own_ends[row as usize] as usize]
+        self.kept.own_of(row)
+    }
+
+    fn is_claimed(&self, position: u32) -> bool {
+        self.kept.claimed.contains(position)
     }
 
     fn counts(&self, position: u32, demand: &Demand) -> bool {
-        self.sources.counts(self.class[position as usize], demand)
+        self.sources.counts(self.kept.class[position as usize], demand)
     }
 
     fn provides(&self, position: u32) -> &'a [u64] {
-        self.sources.classes.provides(self.class[position as usize])
-    }
-
-    /// Settles what every need keeps of its own machines, in precedence order.
-    fn settle_kept(&mut self) {
-        let (rows, turns) = (self.credit.rows.clone(), self.credit.turns.clone());
-        let mut picked: Vec<u32> = Vec::new();
-        for (turn, row) in (0..).zip(turns.iter().copied()) {
-            let demand = &*rows[row as usize];
-            picked.clear();
-            let mut missing = Amounts::from_slice(&demand.aggregate);
-            let mut covered = demand.same.is_none() && is_zero(&missing);
-            for position in self.own_of(row).iter().copied() {
-                if covered {
-                    break;
-                }
-                if self.keeper[position as usize] != NONE || !self.counts(position, demand) {
-                    continue;
-                }
-                if demand.same.is_some() {
-                    // A gang keeps all its own.
-                    picked.push(position);
-                } else if contributes(self.provides(position), &missing) {
-                    picked.push(position);
-                    covered = subtract(&mut missing, self.provides(position));
-                }
-            }
-            if covered {
-                self.trim_credit(&mut picked, demand);
-                let start = self.kept.len() as u32;
-                self.kept.extend_from_slice(&picked);
-                self.kept_spans[row as usize] = (start, self.kept.len() as u32);
-            } else if demand.same.is_none() {
-                self.disturbed[row as usize] = true;
-            }
-            for position in &picked {
-                self.keeper[*position as usize] = turn;
-            }
-        }
+        self.sources.classes.provides(self.kept.class[position as usize])
     }
 
     /// Trims what is credited, unless part of it is still on its way or lies under a strict spread.
@@ -343,7 +153,7 @@ impl<'a> Walk<'a> {
                 self.end_turn();
                 continue;
             }
-            if self.disturbed[row as usize] {
+            if self.kept.disturbed[row as usize] {
                 self.credit_plain(row, demand);
             } else {
                 self.claim_kept(row);
@@ -379,6 +189,8 @@ impl<'a> Walk<'a> {
     pub(crate) fn end_turn(&mut self) {
         let row = self.row();
         self.credit.spans[row as usize].1 = self.credit.claims.len() as u32;
+        // What it kept and did not take is there for the needs after it.
+        self.kept.release(row, self.bound);
         self.turn += 1;
     }
 
@@ -388,43 +200,21 @@ impl<'a> Walk<'a> {
     }
 
     fn claim(&mut self, position: u32, row: u32) {
-        self.claimed.insert(position);
         self.credit.claims.push(self.held[position as usize].machine);
-        let owner = self.owner[position as usize];
-        if owner != row && owner != NONE {
-            self.disturbed[owner as usize] = true;
-        }
+        self.credit.mixed |= self.kept.claim(position, row);
     }
 
     /// The turn of a need that what it keeps covers, and whose own machines nobody else has touched.
     fn claim_kept(&mut self, row: u32) {
         self.begin_claims(row);
-        let (start, end) = self.kept_spans[row as usize];
-        for at in start..end {
-            let position = self.kept[at as usize];
-            self.claimed.insert(position);
-            self.credit.claims.push(self.held[position as usize].machine);
-        }
+        let Self { kept, credit, held, .. } = self;
+        credit.claims.extend(kept.claim_all(row).iter().map(|position| held[*position as usize].machine));
         self.missing.clear();
     }
 
-    /// Whether no need keeps a machine any more, now that it is this turn.
-    fn is_unkept(&self, position: u32) -> bool {
-        let keeper = self.keeper[position as usize];
-        keeper == NONE || keeper < self.turn
-    }
-
-    /// Whether a machine is a row's own.
-    fn is_own(&self, position: u32, row: u32) -> bool {
-        if self.shared_own.is_empty() {
-            return self.owner[position as usize] == row;
-        }
-        self.own_of(row).binary_search(&position).is_ok()
-    }
-
-    /// What a row may be credited with, claimed or not: its own machines, then what no need keeps.
+    /// What a row may be credited with: its own machines, then what no need keeps. Its own may be claimed.
     fn creditable(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
-        let unkept = (0..self.bound).filter(move |p| self.is_unkept(*p) && !self.is_own(*p, row));
+        let unkept = self.kept.loose.iter().filter(move |p| !self.kept.is_own(*p, row));
         self.own_of(row).iter().copied().chain(unkept)
     }
 
@@ -438,7 +228,7 @@ impl<'a> Walk<'a> {
             if covered {
                 break;
             }
-            let takes = !self.claimed.contains(position)
+            let takes = !self.is_claimed(position)
                 && self.counts(position, demand)
                 && contributes(self.provides(position), &missing);
             if takes {
@@ -466,7 +256,7 @@ impl<'a> Walk<'a> {
     /// The domain a gang's own machines settle, whatever else there is: one that they cover.
     fn home_of(&self, row: u32, demand: &Demand) -> Option<Chosen> {
         let own = self.own_of(row).iter().copied();
-        let own = own.filter(|p| !self.claimed.contains(*p) && self.counts(*p, demand));
+        let own = own.filter(|p| !self.is_claimed(*p) && self.counts(*p, demand));
         home_of(demand, self.sources, own.map(|position| self.held[position as usize].kind))
     }
 
@@ -476,19 +266,29 @@ impl<'a> Walk<'a> {
         let row = self.row();
         let domain = self.sources.classes.domain(demand.same.expect("only gangs are tallied"));
         let mut tallies = Tallies::new(demand, domain);
-        let unclaimed = |position: &u32| !self.claimed.contains(*position) && self.counts(*position, demand);
+        let unclaimed = |position: &u32| !self.is_claimed(*position) && self.counts(*position, demand);
         for position in self.own_of(row).iter().copied().filter(unclaimed) {
             tallies.own(self.sources.classes, self.held[position as usize].kind);
         }
-        for position in (0..self.bound).filter(|p| unclaimed(p) && !self.is_own(*p, row)) {
+        for position in self.unclaimed().filter(|p| self.counts(*p, demand) && !self.kept.is_own(*p, row)) {
             let kind = self.held[position as usize].kind;
-            if self.is_unkept(position) {
+            if self.kept.loose.contains(position) {
                 tallies.unkept(self.sources.classes, kind);
             } else {
                 tallies.kept_by_others(self.sources.classes, kind);
             }
         }
         tallies
+    }
+
+    /// The bound machines nobody has claimed yet.
+    fn unclaimed(&self) -> impl Iterator<Item = u32> + '_ {
+        let words = self.kept.claimed.words();
+        (0..self.bound.div_ceil(64)).flat_map(move |at| {
+            let left = self.bound - at * 64;
+            let all = if left < 64 { (1 << left) - 1 } else { u64::MAX };
+            ones(!words.get(at as usize).copied().unwrap_or(0) & all).map(move |bit| at * 64 + bit)
+        })
     }
 
     /// Credits the gang whose turn it is inside its domain: its own machines, then what no need keeps.
@@ -508,7 +308,7 @@ impl<'a> Walk<'a> {
                 }
                 let kind = self.held[position as usize].kind;
                 let takes = self.sources.classes.domain_of_kind(domain, kind) == chosen.value
-                    && !self.claimed.contains(position)
+                    && !self.is_claimed(position)
                     && self.counts(position, &demand)
                     && contributes(self.provides(position), &missing);
                 if takes {
@@ -524,9 +324,13 @@ impl<'a> Walk<'a> {
     }
 
     /// The machines needs after the present one keep and that count for it, in order: what it may take over.
-    pub(crate) fn to_take_over(&self, demand: &Demand, chosen: Option<Chosen>) -> Vec<u32> {
+    pub(crate) fn to_take_over<'b>(
+        &'b self,
+        demand: &'b Demand,
+        chosen: Option<Chosen>,
+    ) -> impl Iterator<Item = u32> + 'b {
         let domain = demand.same.map(|key| self.sources.classes.domain(key));
-        let in_domain = |position: u32| match (domain, chosen) {
+        let in_domain = move |position: u32| match (domain, chosen) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(domain), Some(chosen)) => {
@@ -534,19 +338,17 @@ impl<'a> Walk<'a> {
                 self.sources.classes.domain_of_kind(domain, kind) == chosen.value
             }
         };
-        let positions = (0..self.bound).filter(|position| {
-            !self.claimed.contains(*position)
-                && !self.is_unkept(*position)
-                && self.keeper[*position as usize] != self.turn
+        self.unclaimed().filter(move |position| {
+            !self.kept.loose.contains(*position)
+                && self.kept.keeper[*position as usize] != self.turn
                 && self.counts(*position, demand)
                 && in_domain(*position)
-        });
-        positions.collect()
+        })
     }
 
     /// The machine at a position, and its class.
     pub(crate) fn machine(&self, position: u32) -> (u32, u32) {
-        (self.held[position as usize].machine, self.class[position as usize])
+        (self.held[position as usize].machine, self.kept.class[position as usize])
     }
 
     /// Claims a machine that a later need keeps.
@@ -563,7 +365,10 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(&mut self) {
-        let unclaimed = (0..self.configured).filter(|position| !self.claimed.contains(*position));
-        self.credit.excess = unclaimed.map(|position| self.held[position as usize].machine).collect();
+        let unclaimed: Vec<u32> = self.unclaimed().collect();
+        let (excess, loose) = unclaimed.split_at(unclaimed.partition_point(|p| *p < self.configured));
+        let machines = |positions: &[u32]| positions.iter().map(|p| self.held[*p as usize].machine).collect();
+        (self.credit.excess, self.credit.loose) = (machines(excess), machines(loose));
+        self.credit.sharing = self.kept.sharing().collect();
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Uri};
-use bigfleet_tell::{Shown, Story, explain};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use bigfleet_tell::{Shown, Story, Tone, explain};
 use bigfleet_view::v1;
 use prost::Message;
 use serde_json::json;
@@ -14,6 +14,7 @@ use super::shard;
 use crate::answer::{Answer, Refusal, answer};
 use crate::query::Query;
 use crate::site::Site;
+use crate::way::Client;
 
 /// How long remedies are looked for.
 const PATIENCE_MILLIS: u32 = 60;
@@ -28,7 +29,36 @@ fn told<M: Message>(
     answer(headers, &json!({ "data": Shown::new(name, &message), "story": story(&message) }))
 }
 
-/// `/api/explain/{need, machine, decision, cluster, preemption, why-not}`.
+/// Needs that are looked through for a pod at most.
+const MOST_NEEDS: u32 = 100_000;
+
+/// The need a waiting pod is part of, as far as its cluster has named it, and its cluster.
+async fn need_of_pod(client: &mut Client, pod: &str) -> Result<v1::NeedRef, Refusal> {
+    let request = v1::ListNeedsRequest { limit: MOST_NEEDS, ..v1::ListNeedsRequest::default() };
+    let mut pages = client.list_needs(request).await.map_err(Refusal::from)?.into_inner();
+    let mut waiting = 0;
+    while let Some(page) = pages.message().await.map_err(Refusal::from)? {
+        for need in page.needs {
+            waiting += u64::from(need.pods_waiting);
+            if need.pods_waiting_examples.iter().any(|name| name == pod)
+                && let Some(key) = need.key
+            {
+                return Ok(key);
+            }
+        }
+    }
+    Err(Refusal::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        format!(
+            "no cluster has named {} among its {waiting} waiting pods: it runs, is not of a connected cluster, or waits among \
+             many; `bigfleet explain pod` also asks the cluster itself",
+            bigfleet_model::text::Quoted(pod)
+        ),
+    ))
+}
+
+/// `/api/explain/{pod, need, machine, decision, cluster, preemption, why-not}`.
 pub(crate) async fn explain(
     State(site): State<Arc<Site>>,
     Path(thing): Path<String>,
@@ -39,6 +69,21 @@ pub(crate) async fn explain(
     let mut client = shard(&site, &query)?.client();
     let (name, at) = (query.text("name"), query.moment()?);
     match thing.as_str() {
+        "pod" => {
+            let key = need_of_pod(&mut client, &name).await?;
+            let request = v1::ExplainNeedRequest {
+                need: key.long_id,
+                machines: 50,
+                ..v1::ExplainNeedRequest::default()
+            };
+            let found = client.explain_need(request).await;
+            told(&headers, "NeedExplanation", found, |found| {
+                let mut story = Story::default();
+                story.heading(format!("{name} in {} waits for a node.", key.cluster), Tone::Warn);
+                story.append(explain::need::story(found));
+                story
+            })
+        }
         "need" => {
             let request = v1::ExplainNeedRequest {
                 need: name,
@@ -88,6 +133,6 @@ pub(crate) async fn explain(
             let request = v1::WhyNotRequest { need: query.text("need"), machine: query.text("machine"), at };
             told(&headers, "WhyNotAnswer", client.why_not(request).await, explain::why_not::story)
         }
-        _ => Err(Refusal::bad("known are need, machine, decision, cluster, preemption and why-not")),
+        _ => Err(Refusal::bad("known are pod, need, machine, decision, cluster, preemption and why-not")),
     }
 }
