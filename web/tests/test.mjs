@@ -117,17 +117,23 @@ try {
   await check('question: where does the money go?', async () => {
     await visit('#/cost', 'table');
     const said = await text(page);
-    must(/idle/.test(said) && /shop/.test(said) && /\$/.test(said), said);
+    must(/used/.test(said) && /above demand|idle/.test(said) && /shop/.test(said) && /\$/.test(said), said);
+    await page.waitForSelector('text=protection');
   });
   await check('question: is my declared penalty sane?', async () => {
     await visit('#/policy', 'table');
     const said = await text(page);
     must(/interruption/.test(said) && /batch/.test(said), said);
+    await page.waitForSelector('text=Looked at');
+    const lint = await fleet.ask('lint', '--json').catch((error) => error.message);
+    const codes = await page.locator('.pill').allInnerTexts();
+    for (const code of codes.filter((text) => /^BF\d+/.test(text))) must(lint.includes(code), `the command line does not know ${code}`);
   });
   await check('question: is the provider telling the truth?', async () => {
     await visit('#/system', 'text=Providers');
     await page.waitForSelector('text=prices and states are');
     must(/old, said by the provider/.test(await text(page)), await text(page));
+    await page.waitForSelector('text=lost/promised');
   });
 
   await check('Timeline: a recorded cycle as it was, and two compared', async () => {

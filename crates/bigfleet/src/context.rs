@@ -31,6 +31,9 @@ pub(crate) struct Reach {
     /// The shard to ask, as host:port or URL; by default the context's, a running `bigfleet up`, or 127.0.0.1:7780
     #[arg(long, value_name = "ADDRESS", env = "BIGFLEET_SERVER")]
     pub(crate) server: Option<String>,
+    /// No server: the decision record in this folder on this disk, as it was at its end or with --at
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["server", "context"])]
+    pub(crate) record: Option<PathBuf>,
     /// A context of the config file; see `bigfleet context list`
     #[arg(long, value_name = "NAME", env = "BIGFLEET_CONTEXT")]
     pub(crate) context: Option<String>,
@@ -63,6 +66,8 @@ pub(crate) enum Source {
     Context(String),
     /// The file a running `bigfleet up` left.
     Up(PathBuf),
+    /// A record on this disk, and no server at all.
+    Record,
     /// Nobody.
     Default,
 }
@@ -73,7 +78,21 @@ impl fmt::Display for Source {
             Self::Flag => f.write_str("from --server"),
             Self::Context(name) => write!(f, "from context {name}"),
             Self::Up(path) => write!(f, "from the `bigfleet up` that wrote {}", path.display()),
+            Self::Record => f.write_str("a record on this disk"),
             Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    /// For the foot of an answer: who gave it, so that a second server is noticed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.server.trim_start_matches("http://").trim_start_matches("https://");
+        match &self.source {
+            Source::Context(name) => write!(f, "from {address} (context {name})"),
+            Source::Up(_) => write!(f, "from {address} (bigfleet up)"),
+            Source::Record => write!(f, "from the record in {address}"),
+            Source::Flag | Source::Default => write!(f, "from {address}"),
         }
     }
 }

@@ -12,6 +12,7 @@ mod providers;
 mod rails;
 mod sessions;
 mod shortfalls;
+mod truth;
 mod watch;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ enum Thing {
     Shortfalls(shortfalls::Args),
     #[command(visible_alias = "rail")]
     Rails(rails::Args),
+    Truth(truth::Args),
     /// The shards of a coordinator
     Shards(coordinator::ListArgs),
     /// Topology domains and who holds them
@@ -82,6 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Thing::Providers(args) => watch::run(args, &args.list).await,
             Thing::Sessions(args) => watch::run(args, &args.list).await,
             Thing::Shortfalls(args) => watch::run(args, &args.list).await,
+            Thing::Truth(args) => watch::run(args, &args.list).await,
             Thing::Rails(args) => rails::run(args).await,
             Thing::Shards(args) => coordinator::list(coordinator::Kind::Shards, args).await,
             Thing::Domains(args) => coordinator::list(coordinator::Kind::Domains, args).await,

@@ -9,16 +9,21 @@ mod clock;
 mod conform;
 mod context;
 mod coordinator;
+mod cost;
 mod crds;
 mod cycle;
 mod daemon;
 mod demand;
+mod diff;
+mod digest;
 mod doctor;
 mod exit;
 mod explain;
 mod fault;
 mod flags;
 mod get;
+mod group;
+mod lint;
 mod observe;
 mod operator;
 mod output;
@@ -27,13 +32,17 @@ mod plan;
 mod pod_controller;
 mod provider;
 mod reach;
+mod record;
+mod replay;
 mod shard;
 mod shell;
 mod suggest;
+mod support_bundle;
 mod top;
 mod up;
 mod version;
 mod web;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -65,6 +74,13 @@ enum Command {
     Explain(Box<explain::Args>),
     WhyNot(explain::WhyNotArgs),
     Plan(plan::Args),
+    Whatif(Box<whatif::Args>),
+    Cost(cost::Args),
+    Digest(digest::Args),
+    Diff(diff::Args),
+    Replay(replay::Args),
+    Record(record::Args),
+    Lint(lint::Args),
     Top(top::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
@@ -89,6 +105,7 @@ enum Command {
     Fault(fault::Args),
     Sim(Box<bigfleet_sim::cli::Args>),
     Doctor(doctor::Args),
+    SupportBundle(support_bundle::Args),
     Context(context::Args),
     Version(version::Args),
     Completions(shell::CompletionsArgs),
@@ -103,6 +120,13 @@ fn main() -> ExitCode {
         Command::WhyNot(args) => explain::run_why_not(&args),
         Command::Top(args) => top::execute(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Whatif(args) => whatif::run(&args),
+        Command::Cost(args) => cost::run(&args),
+        Command::Digest(args) => digest::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Pause(args) => pause::pause(&args),
         Command::Resume(args) => pause::resume(&args),
         Command::Cycle(args) => cycle::run(&args),
@@ -126,6 +150,7 @@ fn main() -> ExitCode {
         Command::Fault(args) => fault::run(&args),
         Command::Sim(args) => bigfleet_sim::cli::run(&args).map_err(Failure::from),
         Command::Doctor(args) => doctor::run(&args),
+        Command::SupportBundle(args) => support_bundle::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Version(args) => version::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),

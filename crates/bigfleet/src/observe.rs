@@ -70,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                     need: Some(CapacityNeed::from(need)),
                 })),
             });
-            let request = WhatIfRequest { edits: edits.collect(), cycles: CYCLES, limit: 0 };
+            let request =
+                WhatIfRequest { edits: edits.collect(), cycles: CYCLES, ..WhatIfRequest::default() };
             let mut answer = shard.ask(|mut client| async move { client.what_if(request).await }).await?;
             let as_of = answer.as_of.take();
             if last.as_ref() != Some(&answer) {

@@ -185,3 +185,26 @@ pub(crate) fn note(text: &str) {
     // Nothing is left to be done if even this cannot be written.
     let _ = writeln!(io::stderr(), "{}", shown_lines(text));
 }
+
+/// Says on a terminal that something takes its time, and takes it back when it is done. Nothing for those who read through
+/// a pipe.
+pub(crate) struct Progress(bool);
+
+impl Progress {
+    /// Begins to say it.
+    pub(crate) fn begin(what: &str) -> Self {
+        let shown = io::stderr().is_terminal();
+        if shown {
+            let _ = write!(io::stderr(), "{} ...\r", bigfleet_model::text::shown(what));
+        }
+        Self(shown)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = write!(io::stderr(), "\x1b[K");
+        }
+    }
+}

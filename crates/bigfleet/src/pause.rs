@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use bigfleet_model::text::shown_lines;
 use bigfleet_net::Clock;
 use bigfleet_view::v1::{GetRailsRequest, PauseAnswer, PauseRequest, ResumeAnswer, ResumeRequest};
@@ -34,8 +35,8 @@ pub(crate) struct PauseArgs {
     /// Everything; the same as naming neither a cluster nor a kind
     #[arg(long, conflicts_with_all = ["cluster", "kind"])]
     all: bool,
-    /// For how long: 90s, 30m, 1h30m, 2d
-    #[arg(long = "for", value_name = "SPAN", value_parser = crate::at::nanos, required_unless_present = "until_resumed")]
+    /// For how long: 90s, 30m, 1h30m, 2d; or --until-resumed
+    #[arg(long = "for", value_name = "SPAN", value_parser = crate::at::nanos)]
     span: Option<i64>,
     /// Until somebody resumes
     #[arg(long, conflicts_with = "span")]
@@ -83,6 +84,11 @@ pub(crate) struct ResumeArgs {
 
 /// Pauses.
 pub(crate) fn pause(args: &PauseArgs) -> Result<ExitCode, Failure> {
+    if args.span.is_none() && !args.until_resumed {
+        return Err(Failure::Usage(anyhow!(
+            "say for how long: --for 30m (or 90s, 1h30m, 2d), or --until-resumed to let it last until `bigfleet resume`"
+        )));
+    }
     block_on(async {
         let shard = Shard::new(&args.reach)?;
         let request = PauseRequest {

@@ -125,7 +125,10 @@ fn actions(out: &mut impl Write, answer: &PlanAnswer, terminal: &Terminal) -> st
         ("NEED", false, true),
         ("WHY", false, true),
     ];
-    let heads = heads.map(|(title, right, shrinks)| Head { title: title.into(), right, shrinks });
+    let heads = heads.map(|(title, right, shrinks)| {
+        let keeps = title == "WHY";
+        Head { title: title.into(), right, shrinks, keeps }
+    });
     let rows: Vec<Vec<Cell>> = answer.actions.iter().map(row).collect();
     let grid = Grid::settle(&heads, &rows, terminal.width, terminal.paint);
     writeln!(out)?;
@@ -142,12 +145,8 @@ fn actions(out: &mut impl Write, answer: &PlanAnswer, terminal: &Terminal) -> st
 }
 
 fn row(decision: &Decision) -> Vec<Cell> {
-    let why = sentence::why(decision);
-    let why = if sentence::withheld(decision) {
-        Cell::toned(format!("withheld: {}", fate(decision.fate)), Tone::Warn)
-    } else {
-        why.into()
-    };
+    let tone = if sentence::withheld(decision) { Tone::Warn } else { Tone::Plain };
+    let why = Cell::toned(sentence::why_and_fate(decision), tone);
     vec![
         kind(decision.kind).into(),
         decision.machine.clone().into(),

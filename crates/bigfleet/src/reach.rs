@@ -1,5 +1,6 @@
 //! A question to a shard: connected, with a deadline, and with errors that people can act on.
 
+mod line;
 mod trouble;
 
 use std::future::Future;
@@ -9,12 +10,12 @@ use bigfleet_net::{Clock, SystemClock};
 use bigfleet_view::v1::view_client::ViewClient;
 use bigfleet_view::v1::{GetVersionRequest, Version};
 use bigfleet_view::view_client;
-use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
 use crate::context::{Reach, Target};
 use crate::exit::Failure;
 
+pub(crate) use line::{Line, folder as record_folder};
 pub(crate) use trouble::Trouble;
 
 /// How long a server may take to begin its answer. Explanations take milliseconds; this is for dead networks.
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A shard that can be asked.
 pub(crate) struct Shard {
     pub(crate) target: Target,
-    client: ViewClient<Channel>,
+    client: ViewClient<Line>,
     clock: SystemClock,
     patience: Duration,
 }
@@ -31,13 +32,25 @@ pub(crate) struct Shard {
 impl Shard {
     /// The one the flags mean. Nothing is connected before the first question.
     pub(crate) fn new(reach: &Reach) -> Result<Self, Failure> {
+        if let Some(folder) = &reach.record {
+            let target = Target {
+                server: folder.display().to_string(),
+                tls: None,
+                source: crate::context::Source::Record,
+            };
+            return Ok(Self::over(target, Line::to_record(folder)?));
+        }
         Self::at(reach.target()?)
+    }
+
+    fn over(target: Target, line: Line) -> Self {
+        Self { target, client: view_client(line), clock: SystemClock::start(), patience: PATIENCE }
     }
 
     /// The one at `target`.
     pub(crate) fn at(target: Target) -> Result<Self, Failure> {
         let channel = target.channel()?;
-        Ok(Self { target, client: view_client(channel), clock: SystemClock::start(), patience: PATIENCE })
+        Ok(Self::over(target, Line::Wire(channel)))
     }
 
     /// The same with another deadline.
@@ -51,7 +64,7 @@ impl Shard {
     }
 
     /// Asks one thing: `call` gets a client and makes the call.
-    pub(crate) async fn ask<T, F>(&self, call: impl FnOnce(ViewClient<Channel>) -> F) -> Result<T, Trouble>
+    pub(crate) async fn ask<T, F>(&self, call: impl FnOnce(ViewClient<Line>) -> F) -> Result<T, Trouble>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {

@@ -54,6 +54,24 @@ pub(crate) const BUILD: Build = Build {
     protocol: bigfleet_proto::PROTOCOL_VERSION,
 };
 
+/// The commit this program was built from: what was built in, or for a development build what lies beside the program. Whoever
+/// builds with `scripts/up` has it written there, since building it in would compile everything again after each commit.
+static COMMIT: std::sync::LazyLock<String> = std::sync::LazyLock::new(commit);
+
+fn commit() -> String {
+    if !BUILD.commit.is_empty() {
+        return BUILD.commit.to_owned();
+    }
+    let beside = std::env::current_exe().ok().map(|program| program.with_extension("commit"));
+    let text = beside.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let text = text.trim();
+    if text.len() <= 40 && text.chars().all(|c| c.is_ascii_hexdigit()) {
+        text.to_owned()
+    } else {
+        String::new()
+    }
+}
+
 #[derive(Serialize)]
 struct Versions {
     client: Build,
@@ -78,7 +96,7 @@ struct Server {
 /// Prints it. A server that does not answer is no failure.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let server = if args.client { None } else { Some(block_on(server(&args.reach))?) };
-    let versions = Versions { client: BUILD, server };
+    let versions = Versions { client: Build { commit: &COMMIT, ..BUILD }, server };
     let terminal = Terminal::of_stdout();
     let mut out = stdout();
     match args.output.format(&terminal) {

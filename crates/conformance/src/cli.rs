@@ -176,6 +176,11 @@ struct Progress {
 }
 
 impl Observer for Progress {
+    fn waiting(&self, address: &str, seconds: u64) {
+        // Somebody who has mistyped the address should not look at nothing for half a minute.
+        let _ = writeln!(io::stderr(), "asking {address}; given up after {seconds} s without an answer");
+    }
+
     fn finished(&self, result: &CheckResult) {
         let seconds = result.took.as_secs_f64();
         let (id, title) = (result.behaviour.id, result.behaviour.title);

@@ -15,6 +15,11 @@ use crate::verdict::{Ended, Failure};
 
 /// Told of progress, from the task that runs the suite.
 pub trait Observer: Send + Sync {
+    /// The provider is dialled, and waited for if it does not answer.
+    fn waiting(&self, address: &str, seconds: u64) {
+        let _ = (address, seconds);
+    }
+
     /// A check begins.
     fn started(&self, behaviour: &Behaviour) {
         let _ = behaviour;
@@ -48,6 +53,7 @@ pub async fn run(config: Config, observer: &dyn Observer) -> Result<Report, Cann
     }
     let started = Moment::now();
     let target = Target::new(&config)?;
+    observer.waiting(&config.address, config.limits.call.as_secs());
     target.wait_until_reached(&config, &mut Patience::new(config.limits.call, config.limits.poll)).await?;
     let run = Arc::new(Run::new(config, target));
     let (beside, alone): (Vec<_>, Vec<_>) =

@@ -123,6 +123,19 @@ impl Fleet {
         claimants
     }
 
+    /// Every machine that some need claims after the last cycle, with that need, in no promised order.
+    pub fn claims(&self) -> impl Iterator<Item = (&str, &Arc<Demand>)> {
+        let credits = self.cache.clusters_by_name().iter().filter_map(|cluster| self.cache.credit(*cluster));
+        let bound = credits.flat_map(|credit| {
+            credit.claims().map(|(row, machine)| (self.inventory.id(machine), &credit.rows[row]))
+        });
+        let shorts = self.cache.last().into_iter().flat_map(|decision| &decision.shorts);
+        let free = shorts.flat_map(|short| {
+            short.acquired.iter().map(|machine| (self.inventory.id(*machine), &short.demand))
+        });
+        bound.chain(free)
+    }
+
     /// The need that claims one machine after the last cycle.
     pub(crate) fn claimant(&self, machine: u32) -> Option<&Arc<Demand>> {
         let row = self.inventory.decided(machine);

@@ -46,6 +46,7 @@ pub const LAYERS: &[Layer] = &[
         may_use: &[
             "bigfleet-model",
             "bigfleet-engine",
+            "bigfleet-bound",
             "bigfleet-shard",
             "bigfleet-record",
             "bigfleet-proto",

@@ -13,6 +13,7 @@ pub mod purity;
 pub mod sources;
 pub mod tokens;
 pub mod vectors;
+pub mod walks;
 pub mod workspace;
 
 /// Fails the calling test with every violation on its own line, if there is one.

@@ -8,7 +8,7 @@ use kube::{Client, Resource};
 use serde_json::{Value, json};
 
 use crate::news::Trouble;
-use crate::seen::{DRAIN, write_mark};
+use crate::seen::{DRAIN, MACHINE, write_mark};
 
 /// Who we are in the managed fields of objects.
 pub(crate) const MANAGER: &str = "bigfleet-operator";
@@ -103,6 +103,13 @@ impl Hands {
             Err(Trouble::Gone) => Ok(()),
             done => done,
         }
+    }
+
+    /// Writes on a node which machine it is, for whoever describes it.
+    pub(crate) async fn name_machine(&self, node: &str, machine: &str) -> Result<(), Trouble> {
+        let patch = json!({"metadata": {"annotations": {MACHINE: machine}}});
+        let api: Api<Node> = Api::all(self.client.clone());
+        done(api.patch(node, &PatchParams::default(), &Patch::Merge(&patch)).await)
     }
 
     /// Makes a node unschedulable and marks it, or the reverse.

@@ -257,6 +257,8 @@ mod tests {
             mark: None,
             allocatable: ResourceVec::parse([("cpu", "8"), ("pods", "110")]).unwrap(),
             is_adopted: false,
+            created_unix_nanos: 0,
+            says_machine: false,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::status::{OURS, shown};
 pub(crate) const DRAIN: &str = "bigfleet.lucy.sh/drain";
 /// The annotation on a node that is not the fleet's, and whose pods the fleet shall have machines for.
 pub(crate) const ADOPT: &str = "bigfleet.lucy.sh/adopt";
-/// The annotation on an `UpcomingNode` that says which machine it is.
+/// The annotation on an `UpcomingNode`, and on its node, that says which machine it is.
 pub(crate) const MACHINE: &str = "bigfleet.lucy.sh/machine-id";
 
 /// What a watch says.
@@ -161,6 +161,7 @@ pub fn asked(namespace: &str, spec: &CapacityRequestSpec) -> Asked {
 
 /// A node; its key is its name.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the node")]
 pub(crate) struct NodeSeen {
     pub(crate) uid: String,
     pub(crate) provider_id: String,
@@ -170,6 +171,10 @@ pub(crate) struct NodeSeen {
     pub(crate) allocatable: ResourceVec,
     /// Somebody wants the fleet to stand in for this node: its pods are asked for.
     pub(crate) is_adopted: bool,
+    /// When it was made; 0 if it does not say.
+    pub(crate) created_unix_nanos: i64,
+    /// It says which machine it is.
+    pub(crate) says_machine: bool,
 }
 
 impl NodeSeen {
@@ -186,6 +191,11 @@ impl NodeSeen {
             mark: node.annotations().get(DRAIN).and_then(|text| read_mark(text)),
             allocatable: amounts.map(lenient).unwrap_or_default(),
             is_adopted: node.annotations().get(ADOPT).is_some_and(|word| word == "true"),
+            created_unix_nanos: node
+                .creation_timestamp()
+                .as_ref()
+                .map_or(0, bigfleet_kube_common::unix_nanos),
+            says_machine: node.annotations().contains_key(MACHINE),
         }
     }
 }

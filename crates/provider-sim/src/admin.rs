@@ -32,6 +32,7 @@ fn refused(error: &BoardError) -> Status {
         BoardError::Unknown(_) => Code::NotFound,
         BoardError::Over(_) => Code::FailedPrecondition,
         BoardError::NotKept(_) => Code::Internal,
+        BoardError::Nowhere { .. } => Code::InvalidArgument,
     };
     Status::new(code, error.to_string())
 }

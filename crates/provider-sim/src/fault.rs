@@ -54,6 +54,14 @@ impl Fault {
         self.fits("move", &kind.name().to_lowercase())
     }
 
+    /// A text among its words; none if the kind has none of that name.
+    pub fn text(&self, word: &str) -> Option<&str> {
+        match self.values.get(word) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     fn fits(&self, word: &str, text: &str) -> bool {
         match self.values.get(word) {
             Some(Value::Text(wanted)) => wanted == "*" || wanted == text,

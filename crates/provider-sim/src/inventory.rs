@@ -2,7 +2,7 @@
 //!
 //! Slot `n` is the same for every fleet size, so a cloud can be started larger without changing what it had.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_provider_kit::{CapacityType, Offering};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,22 @@ impl Default for Inventory {
 }
 
 impl Inventory {
+    /// The zones of a fleet; none for test machines, whose places nobody names.
+    pub(crate) fn zones(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Fleet { zones, .. } => zones.iter().map(String::as_str).collect(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
+        }
+    }
+
+    /// The instance types of a fleet; none for test machines.
+    pub(crate) fn types(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Fleet { .. } => CATALOGUE.iter().map(|kind| kind.name).collect(),
+            Self::TestMachines(_) | Self::Slots { .. } => BTreeSet::new(),
+        }
+    }
+
     /// All slots.
     pub(crate) fn offerings(&self, provider: &str, dice: Dice) -> Vec<Offering> {
         match self {

@@ -211,6 +211,7 @@ pub struct Control(pub(crate) Arc<Shared>);
 impl Control {
     /// Adds a fault and returns its number.
     pub fn add_fault(&self, line: &Line) -> Result<u64, BoardError> {
+        self.check_place(line)?;
         let id = {
             let mut board = self.0.board();
             let id = board.add(line, self.0.now())?;
@@ -224,6 +225,18 @@ impl Control {
         self.0.event("fault", &id.to_string(), format!("added: {line}"));
         self.0.changed.notify_one();
         Ok(id)
+    }
+
+    /// Refuses a fault of a zone or type the cloud does not have: it would do nothing, and nobody would notice.
+    fn check_place(&self, line: &Line) -> Result<(), BoardError> {
+        for (what, known) in [("zone", self.0.inventory.zones()), ("type", self.0.inventory.types())] {
+            let Some(name) = line.fault.text(what).filter(|name| *name != "*") else { continue };
+            if !known.is_empty() && !known.contains(name) {
+                let known = known.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(BoardError::Nowhere { what, name: name.to_owned(), known });
+            }
+        }
+        Ok(())
     }
 
     /// Ends a fault now.

@@ -130,6 +130,7 @@ impl Tape {
             action: action.clone(),
             fate: Fate::Begun,
             machine: None,
+            runner_up: None,
             why: (index < 5).then(|| self.fleet.explain_action(action, &self.options)).flatten(),
         });
         CycleRecord {

@@ -11,6 +11,7 @@ mod alike;
 mod around;
 mod cycle;
 mod fact;
+mod facts;
 mod number;
 mod pack;
 mod rows;
@@ -23,8 +24,9 @@ pub use fact::{Entry, decode_fact, encode_fact};
 
 /// The version facts and options begin with.
 pub const VERSION: u8 = 1;
-/// The version records begin with. The first had no surroundings and the second no edition; both are still read.
-pub const RECORD_VERSION: u8 = 3;
+/// The version records begin with. The first had no surroundings, the second no edition, the third nothing of what
+/// machines were when they were decided on; all are still read.
+pub const RECORD_VERSION: u8 = 4;
 
 /// Why bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

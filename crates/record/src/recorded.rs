@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bigfleet_engine::{Action, ActionExplanation, ActionKind, Decision, Demand, EDITION, Options};
 use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::ResourceVec;
-use bigfleet_shard::{Around, CycleRecord, Fate, Input, Ordered, Reasons};
+use bigfleet_shard::{Around, CycleRecord, Fate, Input, MachineFacts, Ordered, Reasons};
 
 /// One cycle, read back.
 #[derive(Clone, Debug)]
@@ -67,6 +67,10 @@ pub struct Decided {
     pub fate: Fate,
     /// The rule and the runner-up, if they were worked out then; replay works out the others.
     pub why: Option<ActionExplanation>,
+    /// What the machine was then; builds before the fourth version of records did not write it down.
+    pub facts: Option<MachineFacts>,
+    /// What the runner-up was then.
+    pub runner_up: Option<MachineFacts>,
 }
 
 /// Which need exactly: folded gangs may share an identity and differ in their size.
@@ -98,6 +102,8 @@ impl Decided {
             grace_secs: action.grace_secs,
             fate,
             why,
+            facts: None,
+            runner_up: None,
         }
     }
 
@@ -116,7 +122,11 @@ impl Decided {
 
 impl From<&Ordered> for Decided {
     fn from(ordered: &Ordered) -> Self {
-        Self::new(&ordered.action, ordered.fate, ordered.why.clone())
+        Self {
+            facts: ordered.machine.as_deref().map(MachineFacts::from),
+            runner_up: ordered.runner_up.as_deref().cloned(),
+            ..Self::new(&ordered.action, ordered.fate, ordered.why.clone())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ mod compare;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_engine::{Decision, Fleet};
+use bigfleet_engine::{Decision, Fleet, Options};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_shard::{Around, Input, ShortSince, Surroundings};
@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::recorded::Recorded;
 use crate::tape::{Entry, Reader, TapeError};
 
-pub use compare::{Difference, OtherRules, ReplayReport, What, replay};
+pub use compare::{Difference, OtherRules, ReplayReport, What, replay, replay_with};
 
 /// Why a tape cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -113,6 +113,26 @@ impl Replay {
     pub fn step(&mut self, record: &Recorded) -> Result<Arc<Decision>, ReplayError> {
         self.take(record)?;
         Ok(self.fleet.cycle(&record.options, record.now_unix_nanos))
+    }
+
+    /// Decides on what was taken in so far.
+    pub fn decide(&mut self, options: &Options, now_unix_nanos: i64) -> Arc<Decision> {
+        self.fleet.cycle(options, now_unix_nanos)
+    }
+
+    /// The fleet as it stands.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// All machines, by id.
+    pub fn machines(&self) -> impl ExactSizeIterator<Item = &Arc<Machine>> {
+        self.machines.values()
+    }
+
+    /// What is around the engine, as far as it was recorded.
+    pub fn around(&self) -> Option<&PastAround> {
+        self.around.as_ref()
     }
 
     fn input(&mut self, input: &Input) -> Result<(), String> {

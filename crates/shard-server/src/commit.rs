@@ -163,7 +163,7 @@ mod tests {
         drop(sender);
         let keeper = Notes { lines: lines.clone(), commits_left: commits };
         let hands = Notes { lines: lines.clone(), commits_left: 0 };
-        let done = run(&receiver, Box::new(keeper), &hands, &VirtualClock::at(0), &Metrics::new());
+        let done = run(&receiver, Box::new(keeper), &hands, &VirtualClock::at(0), &Metrics::new("s", "0"));
         let lines = lines.lock().unwrap().clone();
         (lines, done)
     }

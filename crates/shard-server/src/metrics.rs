@@ -7,16 +7,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use bigfleet_shard::{Notice, Urgency};
+use bigfleet_shard::{ALARMS, Notice, Urgency};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::laps::Laps;
 
+mod process;
 mod scrape;
 
 pub(crate) use scrape::{Snapshot, Survey};
@@ -31,6 +33,8 @@ pub(crate) struct Metrics(Arc<Inner>);
 
 struct Inner {
     registry: Registry,
+    /// The name of the shard, on every series: several are scraped by one Prometheus.
+    shard: String,
     cycle_seconds: Histogram,
     phase_seconds: Histograms<Labels<1>>,
     rollup_to_decision_seconds: Histogram,
@@ -63,9 +67,11 @@ fn coarse() -> Histogram {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// Of a shard of this name, and a program of this version.
+    pub(crate) fn new(shard: &str, version: &str) -> Self {
         let mut inner = Inner {
-            registry: Registry::with_prefix("bigfleet_shard"),
+            registry: labelled(shard),
+            shard: shard.to_owned(),
             cycle_seconds: fine(),
             phase_seconds: Family::new_with_constructor(coarse),
             rollup_to_decision_seconds: fine(),
@@ -86,6 +92,11 @@ impl Metrics {
             reports: Family::default(),
         };
         inner.register();
+        let build = Info::new(vec![("version", version.to_owned())]);
+        inner.registry.register("build", "What program this is", build);
+        for code in ALARMS {
+            let _ = inner.notices.get_or_create(&[("urgency", "alarm"), ("code", code)]);
+        }
         Self(Arc::new(inner))
     }
 
@@ -173,8 +184,10 @@ impl Metrics {
     pub(crate) fn scrape(&self, snapshot: Option<&Snapshot>) -> String {
         let mut text = String::new();
         let encoded = encode_registry(&mut text, &self.0.registry)
+            .and_then(|()| encode_registry(&mut text, &process::registry()))
             .and_then(|()| {
-                snapshot.map_or(Ok(()), |snapshot| encode_registry(&mut text, &snapshot.registry()))
+                let of_shard = |snapshot: &Snapshot| snapshot.registry(labelled(&self.0.shard));
+                snapshot.map_or(Ok(()), |snapshot| encode_registry(&mut text, &of_shard(snapshot)))
             })
             .and_then(|()| encode_eof(&mut text));
         encoded.expect("a string takes everything");
@@ -219,6 +232,12 @@ impl Inner {
         to.register("records_lost", "Cycles missing from the decision record", self.records_lost.clone());
         to.register("coordinator_reports", "Reports to the coordinator by outcome", self.reports.clone());
     }
+}
+
+/// A registry whose series say whose they are.
+fn labelled(shard: &str) -> Registry {
+    let labels = std::iter::once(("shard".into(), shard.to_owned().into()));
+    Registry::with_prefix_and_labels("bigfleet_shard", labels)
 }
 
 fn seconds(nanos: i64) -> f64 {

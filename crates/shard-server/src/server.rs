@@ -131,7 +131,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     let runtime = Handle::current();
     // Callers live in real time, however fast the shard's clock runs.
     let callers: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(&settings.shard.shard_id, env!("CARGO_PKG_VERSION"));
     let mut config = settings.shard.clone();
     config.providers = settings.providers.iter().map(|provider| provider.config.clone()).collect();
     check_names(&config)?;
@@ -225,6 +225,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
             server_version: env!("CARGO_PKG_VERSION").into(),
             simulated: settings.simulated,
             record_dir: settings.keep.record_folder(),
+            record_only: false,
             clock: clock.clone(),
         },
     );

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bigfleet_engine::{ActionExplanation, ActionKind, Decision};
+use bigfleet_engine::{ActionExplanation, ActionKind, Decision, Fleet};
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::NeedKey;
 
@@ -17,7 +17,7 @@ use crate::rails;
 use crate::shard::Shard;
 use crate::take_back;
 use crate::tally::Tally;
-use crate::tape::{self, CycleRecord, Fate, Input, Ordered, Reasons};
+use crate::tape::{self, CycleRecord, Fate, Input, MachineFacts, Ordered, Reasons};
 
 /// For how many needs a runner-up is looked for in one cycle, so that a fleet that is built up is not held up. Actions of
 /// one need share it. What is left out follows from a replay.
@@ -60,6 +60,13 @@ impl Phase {
     }
 }
 
+/// Why an action of the last decision was chosen, and what its runner-up was then.
+#[derive(Clone, Debug)]
+pub(crate) struct Explained {
+    why: ActionExplanation,
+    runner_up: Option<Box<MachineFacts>>,
+}
+
 /// The places of actions that are put on the record: of those there was no room for, only the first.
 fn listed(fates: &[Fate]) -> Vec<usize> {
     let mut room = LISTED_WITHOUT_ROOM;
@@ -84,11 +91,8 @@ impl Shard {
         self.count_reasons(reasons);
 
         // 1. Park gangs that cannot be assembled.
-        if self.parking.is_about_to_park(self.cycle) {
-            let coming = self.coming();
-            self.parking.wait_for(&coming, self.cycle);
-        }
-        let parked = self.parking.stamp(&mut self.engine, self.cycle);
+        let coming = self.coming();
+        let parked = self.parking.before(&coming, &mut self.engine, self.cycle);
         self.tape.extend(parked);
         probe(Phase::Park);
 
@@ -106,8 +110,10 @@ impl Shard {
         let replacing = self.replacing(&decision, now);
         let fates = self.rehearse_replacing(&decision, &replacing, now);
         let listed = listed(&fates);
-        let explains = self.config.record && !same;
-        let why = if explains { self.explain(&decision, &listed) } else { vec![None; listed.len()] };
+        if !same {
+            self.explained.clear();
+        }
+        self.explain(&decision, &listed);
         let machine = |index: &usize| {
             let slot = self.table.find(&decision.actions[*index].machine)?;
             Some(self.table.row(slot).machine.clone())
@@ -145,13 +151,17 @@ impl Shard {
                 around
             });
             step.facts.push(Fact::Cycle(self.cycle));
-            let order = |((index, why), machine): ((usize, _), _)| Ordered {
-                action: decision.actions[index].clone(),
-                fate: fates[index],
-                why,
-                machine,
+            let order = |(index, machine): (usize, _)| {
+                let explained = self.explained.get(&index);
+                Ordered {
+                    action: decision.actions[index].clone(),
+                    fate: fates[index],
+                    why: explained.map(|explained| explained.why.clone()),
+                    machine,
+                    runner_up: explained.and_then(|explained| explained.runner_up.clone()),
+                }
             };
-            let actions = listed.into_iter().zip(why).zip(machines).map(order);
+            let actions = listed.into_iter().zip(machines).map(order);
             let record = Arc::new(CycleRecord {
                 cycle: self.cycle,
                 epoch: self.config.epoch,
@@ -173,8 +183,23 @@ impl Shard {
         probe(Phase::Record);
     }
 
-    /// The needs for which machines are being made or bound right now.
+    /// Parks on a copy of the engine whom the next cycle would park, so that the copy decides what that cycle would.
+    pub fn park_on(&self, copy: &mut Fleet) {
+        let cycle = self.cycle + 1;
+        self.parking.clone().before(&self.coming(), copy, cycle);
+    }
+
+    /// The gangs that are parked, and the cycle in which each may try again.
+    pub fn next_tries(&self) -> BTreeMap<NeedKey, u64> {
+        let parked = self.parking.parked();
+        parked.filter_map(|key| Some((key.clone(), self.parking.get(key)?.next_try(self.cycle)?))).collect()
+    }
+
+    /// The needs for which machines are being made or bound right now; nobody asks unless a gang is about to be parked.
     fn coming(&self) -> BTreeSet<NeedKey> {
+        if !self.parking.is_about_to_park(self.cycle) && !self.parking.is_about_to_park(self.cycle + 1) {
+            return BTreeSet::new();
+        }
         let machines = self.table.iter().map(|(_, row)| &row.machine);
         let on_the_way = machines.filter(|machine| {
             let state = matches!(machine.state, MachineState::Creating | MachineState::Configuring);
@@ -205,15 +230,28 @@ impl Shard {
         }
     }
 
-    /// Rule and runner-up of the actions at these places, as far as the bound goes.
-    fn explain(&self, decision: &Decision, listed: &[usize]) -> Vec<Option<ActionExplanation>> {
+    /// Works out the rule of each action at these places, and the runner-up as far as the bound goes. What was worked out
+    /// for the same decision before stays: it may be begun many cycles after it was decided.
+    fn explain(&mut self, decision: &Decision, listed: &[usize]) {
+        if self.explained.len() == listed.len() && listed.iter().all(|at| self.explained.contains_key(at)) {
+            return;
+        }
         let options = self.options();
         let mut explainer = self.engine.explainer(&options);
-        let mut explain = |index: &usize| {
-            let within = explainer.needs_looked_at() < NEEDS_EXPLAINED;
-            within.then(|| explainer.explain(&decision.actions[*index])).flatten()
-        };
-        listed.iter().map(&mut explain).collect()
+        let mut explained = std::mem::take(&mut self.explained);
+        for index in listed {
+            if explained.contains_key(index) {
+                continue;
+            }
+            let action = &decision.actions[*index];
+            let within = self.config.record && explainer.needs_looked_at() < NEEDS_EXPLAINED;
+            let why = if within { explainer.explain(action) } else { explainer.brief(action) };
+            let Some(why) = why else { continue };
+            let next = why.runner_up.as_ref().and_then(|next| self.table.find(&next.machine));
+            let runner_up = next.map(|slot| Box::new(MachineFacts::from(&*self.table.row(slot).machine)));
+            explained.insert(*index, Explained { why, runner_up });
+        }
+        self.explained = explained;
     }
 
     /// Begins what the rails let through: preemptions first, reclaims last.

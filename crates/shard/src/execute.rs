@@ -285,9 +285,16 @@ impl Shard {
     /// A cluster acknowledged an instruction. Most operators do so once, when they have cordoned: nothing more will come
     /// from them, so the drain begins, with the rest of the grace for the provider to keep. One that says it acknowledges
     /// twice is waited for: the second time it is done. One that had nothing to cordon is done at once.
-    pub(crate) fn take_reclaim_ack(&mut self, session: SessionId, instruction: WireId, nodes_started: i32) {
+    pub(crate) fn take_reclaim_ack(
+        &mut self,
+        session: SessionId,
+        instruction: WireId,
+        nodes_started: i32,
+        step: &mut Step,
+    ) {
         let Some(slot) = self.waiting_for(session, Stage::LettingGo(instruction)) else {
             self.tally.late_answers += 1;
+            self.say_again_that_it_stays(session, instruction, step);
             return;
         };
         let cluster = self.clusters.get(&*self.table.row(slot).machine.cluster);

@@ -39,24 +39,26 @@ pub const AGE_BUCKETS: [(i64, &str); 6] = [
 /// All shortfalls.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    short: BTreeMap<NeedKey, Shortfall>,
+    /// Shared with those who look at it elsewhere; each cycle that changes something makes a new one.
+    short: Arc<BTreeMap<NeedKey, Shortfall>>,
     /// Ages of before the start, until the first cycle says whether they go on.
     remembered: BTreeMap<NeedKey, ShortSince>,
 }
 
 impl Ledger {
     pub(crate) fn remembering(remembered: BTreeMap<NeedKey, ShortSince>) -> Self {
-        Self { short: BTreeMap::new(), remembered }
+        Self { short: Arc::default(), remembered }
     }
 
     /// Takes in what the last cycle left short.
     pub(crate) fn take(&mut self, engine: &Fleet, cycle: u64, now: i64, step: &mut Step) {
-        let mut before = std::mem::take(&mut self.short);
+        let mut before = Arc::unwrap_or_clone(std::mem::take(&mut self.short));
+        let mut now_short: BTreeMap<NeedKey, Shortfall> = BTreeMap::new();
         for short in engine.short_needs() {
             let Some(missing) = short.unresolved else { continue };
             let key = short.demand.need.key();
             // Gangs that fit a machine each are a plain need now, perhaps beside one of the very same name.
-            if let Some(namesake) = self.short.get_mut(&key) {
+            if let Some(namesake) = now_short.get_mut(&key) {
                 namesake.missing = namesake.missing.add(&missing);
                 continue;
             }
@@ -68,10 +70,16 @@ impl Ledger {
                     since
                 }),
             };
-            self.short.insert(key, Shortfall { demand: short.demand.clone(), missing, since });
+            now_short.insert(key, Shortfall { demand: short.demand.clone(), missing, since });
         }
+        self.short = Arc::new(now_short);
         let ended = before.into_keys().chain(std::mem::take(&mut self.remembered).into_keys());
         step.facts.extend(ended.map(|key| Fact::Shortfall(key, None)));
+    }
+
+    /// All of them, to look at elsewhere.
+    pub fn shared(&self) -> Arc<BTreeMap<NeedKey, Shortfall>> {
+        self.short.clone()
     }
 
     /// One need's shortfall.

@@ -56,7 +56,9 @@ pub use cluster::{ACKS_DONE, Cluster};
 pub use config::{Config, GuardConfig, Limits, MINUTE, Pace, Patience, ProviderConfig, RailConfig, SECOND};
 pub use confirmation::Confirmation;
 pub use cycle::Phase;
-pub use effect::{Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency};
+pub use effect::{
+    ALARMS, Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency,
+};
 pub use event::{
     BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
     SessionId, Told, WireId,
@@ -66,7 +68,7 @@ pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use losses::{Account, Loss, Pace as PurchasePace};
 pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
 pub use money::{Bill, Money, is_paid_for};
-pub use parking::{PARK_AFTER_CYCLES, Stuck, TRY_EVERY_CYCLES};
+pub use parking::{PARK_AFTER_CYCLES, Stuck};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
 pub use planted::Bug;
 pub use provider::{HeldListing, Provider};
@@ -77,5 +79,6 @@ pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
     Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
-    OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings, digest,
+    MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings,
+    digest,
 };

@@ -15,7 +15,7 @@ use crate::tape::Input;
 /// Cycles in a row after which a gang is parked.
 pub const PARK_AFTER_CYCLES: u64 = 8;
 /// A parked gang may try in one cycle of so many.
-pub const TRY_EVERY_CYCLES: u64 = 32;
+pub(crate) const TRY_EVERY_CYCLES: u64 = 32;
 
 /// A gang that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,25 @@ pub struct Stuck {
     pub parked_cycle: Option<u64>,
 }
 
+impl Stuck {
+    /// Whether it is parked in a cycle: every so many it may try.
+    fn is_parked_in(&self, cycle: u64) -> bool {
+        self.parked_cycle.is_some_and(|at| cycle == at || !(cycle - at).is_multiple_of(TRY_EVERY_CYCLES))
+    }
+
+    /// The first cycle after this one in which it may try again; `None` if it is not parked.
+    pub fn next_try(&self, cycle: u64) -> Option<u64> {
+        let at = self.parked_cycle?;
+        Some(at + (cycle.saturating_sub(at) / TRY_EVERY_CYCLES + 1) * TRY_EVERY_CYCLES)
+    }
+}
+
 fn is_due(stuck: &Stuck, cycle: u64) -> bool {
     stuck.parked_cycle.is_none() && cycle - stuck.since_cycle >= PARK_AFTER_CYCLES
 }
 
 /// All gangs that make no progress.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Parking {
     stuck: BTreeMap<NeedKey, Stuck>,
     /// Those the engine has as parked right now.
@@ -44,8 +57,22 @@ impl Parking {
         self.stuck.values().any(|stuck| is_due(stuck, cycle))
     }
 
+    /// What happens before the phases of a cycle: those that wait for machines are given time, others are parked or let
+    /// try. The changes, for the tape. This is the one place where the rule lives; who plans a cycle calls it on copies.
+    pub(crate) fn before(
+        &mut self,
+        coming: &BTreeSet<NeedKey>,
+        engine: &mut Fleet,
+        cycle: u64,
+    ) -> Vec<Input> {
+        if self.is_about_to_park(cycle) {
+            self.wait_for(coming, cycle);
+        }
+        self.stamp(engine, cycle)
+    }
+
     /// Gangs that wait for machines on their way are given the time: parked, they could not take what was made for them.
-    pub(crate) fn wait_for(&mut self, coming: &BTreeSet<NeedKey>, cycle: u64) {
+    fn wait_for(&mut self, coming: &BTreeSet<NeedKey>, cycle: u64) {
         for (key, stuck) in &mut self.stuck {
             if is_due(stuck, cycle) && coming.contains(key) {
                 stuck.since_cycle = cycle;
@@ -54,15 +81,13 @@ impl Parking {
     }
 
     /// Stamps before the phases of a cycle. The changes, for the tape.
-    pub(crate) fn stamp(&mut self, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
+    fn stamp(&mut self, engine: &mut Fleet, cycle: u64) -> Vec<Input> {
         let mut changes = Vec::new();
         for (key, stuck) in &mut self.stuck {
             if is_due(stuck, cycle) {
                 stuck.parked_cycle = Some(cycle);
             }
-            let parked = stuck
-                .parked_cycle
-                .is_some_and(|at| cycle == at || !(cycle - at).is_multiple_of(TRY_EVERY_CYCLES));
+            let parked = stuck.is_parked_in(cycle);
             if parked != self.stamped.contains(key) {
                 engine.set_parked(key, parked);
                 changes.push(Input::Park { key: key.clone(), parked });
@@ -119,5 +144,24 @@ impl Parking {
 
     pub(crate) fn get(&self, key: &NeedKey) -> Option<&Stuck> {
         self.stuck.get(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parked_gang_tries_every_so_many_cycles_and_says_when() {
+        let stuck = Stuck { since_cycle: 10, parked_cycle: Some(18) };
+        assert!(stuck.is_parked_in(18) && stuck.is_parked_in(19) && stuck.is_parked_in(49));
+        assert!(!stuck.is_parked_in(50), "every 32nd cycle it may try");
+        assert_eq!(
+            (stuck.next_try(18), stuck.next_try(49), stuck.next_try(50)),
+            (Some(50), Some(50), Some(82))
+        );
+        assert_eq!(Stuck { parked_cycle: None, ..stuck }.next_try(18), None);
+        assert!(!is_due(&Stuck { parked_cycle: None, ..stuck }, 17));
+        assert!(is_due(&Stuck { parked_cycle: None, ..stuck }, 18));
     }
 }

@@ -8,8 +8,8 @@ use bigfleet_model::release::ReleasePolicy;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::cycle::Phase;
-use crate::effect::{Effect, HangUp, Notice, Step, Urgency};
+use crate::cycle::{Explained, Phase};
+use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
@@ -54,6 +54,8 @@ pub struct Shard {
     pub(crate) open: Map<CallId, Open>,
     /// Flights that wait for a word of their cluster, by the number of the request or instruction.
     pub(crate) waiting: Map<WireId, Slot>,
+    /// Reclaims that were taken back lately: a cluster may hear of them after it heard that the machine stays.
+    pub(crate) taken_back: Map<WireId, Slot>,
     /// Flights that wait for a place: by rank, since when, which machine.
     pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
     /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
@@ -88,6 +90,8 @@ pub struct Shard {
     pub(crate) recent_actions: usize,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
+    /// Why its actions were chosen, by their places, as far as anybody asked.
+    pub(crate) explained: BTreeMap<usize, Explained>,
     pub(crate) cycle: u64,
     pub(crate) last_cycle: Option<i64>,
     /// Why the next cycle will run.
@@ -112,6 +116,7 @@ impl Shard {
             sessions: BTreeMap::new(),
             open: Map::default(),
             waiting: Map::default(),
+            taken_back: Map::default(),
             queue: BTreeSet::new(),
             pump_due: false,
             calling: 0,
@@ -135,6 +140,7 @@ impl Shard {
             recent_actions: 0,
             ready: Arc::default(),
             decision: None,
+            explained: BTreeMap::new(),
             cycle: memory.cycle,
             last_cycle: None,
             news: Reasons::default(),
@@ -172,7 +178,7 @@ impl Shard {
             Event::RollupAgain { session } => self.take_rollup_again(session, now, step),
             Event::Blob { session, request, blob } => self.take_blob(session, request, blob, now, step),
             Event::ReclaimAcked { session, instruction, nodes_started } => {
-                self.take_reclaim_ack(session, instruction, nodes_started);
+                self.take_reclaim_ack(session, instruction, nodes_started, step);
             }
         }
         self.pump(now, step);
@@ -274,6 +280,10 @@ impl Shard {
     }
 
     pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {
+        debug_assert!(
+            urgency != Urgency::Alarm || ALARMS.contains(&code),
+            "{code} is not in the list of alarms"
+        );
         step.effects.push(Effect::Say(Notice { urgency, code, text }));
     }
 }

@@ -12,14 +12,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind};
+use bigfleet_model::machine::MachineState;
 
-use crate::effect::Step;
+use crate::effect::{Effect, Frame, Step};
+use crate::event::{SessionId, WireId};
 use crate::flight::Stage;
 use crate::shard::Shard;
 use crate::table::Slot;
 
 /// Machines looked at for one action.
 const MOST_TRIED: usize = 64;
+
+/// Instructions that were taken back and are remembered.
+const MOST_REMEMBERED: usize = 4096;
 
 /// Machines that are on their way out of their cluster and could be kept, by cluster.
 pub(crate) type Leaving = BTreeMap<Arc<str>, Vec<Slot>>;
@@ -71,7 +76,29 @@ impl Shard {
         let slot = slots.remove(place);
         debug_assert!(matches!(self.stage(slot), Some(Stage::LettingGo(_))), "nobody was told to drain it");
         self.tally.taken_back += 1;
+        if self.taken_back.len() >= MOST_REMEMBERED {
+            self.taken_back.clear();
+        }
+        self.taken_back.insert(self.flight(slot).instruction, slot);
         self.roll_back(slot, "taken_back", now, step);
         true
+    }
+
+    /// A cluster acknowledged an instruction that nobody waits for. If it was taken back, the word of that may have overtaken
+    /// the instruction itself: newer news about a machine goes out in the place of the older. So it is said again.
+    pub(crate) fn say_again_that_it_stays(
+        &mut self,
+        session: SessionId,
+        instruction: WireId,
+        step: &mut Step,
+    ) {
+        let Some(row) = self.taken_back.get(&instruction).and_then(|slot| self.table.get(*slot)) else {
+            return;
+        };
+        let is_theirs = self.sessions.get(&session).is_some_and(|cluster| *row.machine.cluster == **cluster);
+        if is_theirs && row.machine.state == MachineState::Configured {
+            let frame = Frame::Node(row.machine.clone());
+            step.effects.push(Effect::Send { session, frame });
+        }
     }
 }

@@ -9,6 +9,7 @@ mod look;
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionExplanation, ActionKind, Options};
+use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
 
@@ -117,10 +118,39 @@ pub struct Ordered {
     pub action: Action,
     /// What became of it.
     pub fate: Fate,
-    /// The rule and the runner-up. Worked out for so many needs of a cycle; for the others by replay.
+    /// The rule and the runner-up. A runner-up is looked for so many needs of a cycle; for the others by replay.
     pub why: Option<ActionExplanation>,
-    /// The machine as it was decided on. Kept in memory only; the record knows it from its inputs.
+    /// The machine as it was decided on. Kept in memory only; on the record are its facts.
     pub machine: Option<Arc<Machine>>,
+    /// What the runner-up was then.
+    pub runner_up: Option<Box<MachineFacts>>,
+}
+
+/// What people want to know of a machine they read about, as it was when something was decided about it: prices move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineFacts {
+    /// Its instance type.
+    pub instance_type: Box<str>,
+    /// Its zone.
+    pub zone: Box<str>,
+    /// How it is paid for.
+    pub capacity_type: CapacityType,
+    /// What it cost an hour.
+    pub price_usd_per_hour: f64,
+    /// How likely it was to be interrupted within an hour.
+    pub interruption_probability: f64,
+}
+
+impl From<&Machine> for MachineFacts {
+    fn from(machine: &Machine) -> Self {
+        Self {
+            instance_type: machine.instance_type.clone(),
+            zone: machine.zone.clone(),
+            capacity_type: machine.capacity_type,
+            price_usd_per_hour: machine.price_usd_per_hour,
+            interruption_probability: machine.interruption_probability,
+        }
+    }
 }
 
 /// One cycle that changed something.

@@ -1,6 +1,7 @@
 //! Explanations in sentences: one file for each thing that can be asked about.
 
 pub mod cluster;
+pub mod cost;
 pub mod decision;
 pub mod machine;
 pub mod need;

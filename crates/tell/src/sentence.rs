@@ -1,7 +1,7 @@
 //! Sentences that several commands share, made from the data of the view.
 
 use bigfleet_proto::v1alpha1::MachineState;
-use bigfleet_view::v1::{ActionKind, AsOf, Decision, PauseView, PriceSource, Rule, RunnerUp, Why};
+use bigfleet_view::v1::{ActionKind, AsOf, Decision, Expected, PauseView, PriceSource, Rule, RunnerUp, Why};
 use std::fmt::Write as _;
 
 use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
@@ -19,6 +19,11 @@ pub fn from_record(as_of: &AsOf) -> String {
     format!("{source}{}", other_rules(as_of))
 }
 
+/// When what an answer shows was so: ages are told from there.
+pub fn seen_at(as_of: &AsOf) -> i64 {
+    if as_of.from_record { as_of.cycle_unix_nanos } else { as_of.now_unix_nanos }
+}
+
 /// ` (simulated)` if the machines are not real.
 pub fn simulated(as_of: Option<&AsOf>) -> &'static str {
     if as_of.is_some_and(|as_of| as_of.simulated) { "  (simulated)" } else { "" }
@@ -31,24 +36,22 @@ pub fn why(decision: &Decision) -> String {
     let beat = |unit: fn(f64) -> String| match next {
         Some(next) if why.figure == next.figure => format!("; {} would cost the same", next.machine),
         Some(next) => format!("; next best {} {}", next.machine, unit(next.figure)),
+        None if why.brief => String::new(),
         None => "; no other would do".into(),
     };
     let score = |figure: f64| format!("scores {}", figure_words(figure));
     match why.rule() {
         Rule::CheapestIdle => match next.filter(|next| next.state() == MachineState::Speculative) {
-            // Idle machines go first, whatever they cost, so the price of one to be bought did not count.
-            Some(next) => format!(
-                "the only idle one, {}; else {} would be bought at {}",
-                hourly(why.figure),
-                next.machine,
-                hourly(next.figure)
-            ),
-            None => format!("cheapest idle, {}{}", hourly(why.figure), beat(hourly)),
+            // It stood there and was paid for: its own price was no part of the choice.
+            Some(next) => {
+                format!("stands idle, $0 more; buying {} would add {}", next.machine, hourly(next.figure))
+            }
+            None => format!("stands idle, $0 more{}", beat(|figure| format!("at {}", hourly(figure)))),
         },
         Rule::LeastEffectiveCost => format!("{} with its risk{}", hourly(why.figure), beat(hourly)),
         Rule::BestVictim => format!("best victim, {}{}", score(why.figure), beat(score)),
         Rule::UnclaimedVictim => format!("no need claims it, {}{}", score(why.figure), beat(score)),
-        Rule::PaidFor => format!("already paid for, $0 more{}{}", adds(why), next_bargain(why)),
+        Rule::PaidFor => format!("already paid for, $0 more{}{}", adds(why), instead(why)),
         Rule::Bargain => format!("{}{}", bargain(why.figure, why.share, why.resources), next_bargain(why)),
         Rule::Unclaimed => "no need of its cluster claims it".into(),
         Rule::HoldOver => format!("its hold is over, saves {}", hourly(why.figure)),
@@ -77,9 +80,30 @@ fn bargain(figure: f64, share: Option<f64>, resources: u32) -> String {
     }
 }
 
+/// What there would have been instead of a machine that costs nothing more.
+fn instead(why: &Why) -> String {
+    match &why.runner_up {
+        Some(next) if next.given_back => next_bargain(why),
+        Some(next) if next.state() == MachineState::Speculative => {
+            format!("; buying {} would add {}", next.machine, hourly(next.figure))
+        }
+        Some(next) if is_owned(next.capacity_type) => format!("; {} would be $0 more too", next.machine),
+        Some(next) => format!("; next best {} at {}", next.machine, hourly(next.figure)),
+        None => next_bargain(why),
+    }
+}
+
+/// Whether a machine of this capacity type is paid for whether it is used or not.
+pub fn is_owned(capacity_type: i32) -> bool {
+    use bigfleet_proto::v1alpha1::CapacityType;
+    !matches!(CapacityType::try_from(capacity_type), Ok(CapacityType::OnDemand | CapacityType::Spot))
+}
+
 /// The bargain it was preferred to.
 fn next_bargain(why: &Why) -> String {
-    let Some(next) = &why.runner_up else { return "; no other would do".into() };
+    let Some(next) = &why.runner_up else {
+        return if why.brief { String::new() } else { "; no other would do".into() };
+    };
     if next.given_back {
         return format!("; {} was picked first and given back: not needed beside it", next.machine);
     }
@@ -156,7 +180,10 @@ pub fn action(decision: &Decision) -> String {
         _ => {}
     }
     if decision.usd_per_hour > 0.0 {
-        let _ = write!(text, ", {}", hourly(decision.usd_per_hour));
+        // Binding what is there already costs nothing more.
+        let is_there = decision.kind() == ActionKind::Bootstrap && is_owned(decision.capacity_type);
+        let more = if is_there { "$0 more, owned at " } else { "" };
+        let _ = write!(text, ", {more}{}", hourly(decision.usd_per_hour));
     }
     if withheld(decision) {
         let _ = write!(text, ", withheld: {}", fate(decision.fate));
@@ -169,6 +196,32 @@ pub fn runner_up(next: &RunnerUp) -> String {
     let sort = [&next.instance_type, &capacity_type(next.capacity_type), &next.zone];
     let sort: Vec<&str> = sort.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     format!("{} {}, {}, {}", next.machine, sort.join(" "), hourly(next.usd_per_hour), state(next.state))
+}
+
+/// Why a decision fell, and if it was withheld by what, how often and since when.
+pub fn why_and_fate(decision: &Decision) -> String {
+    if !withheld(decision) {
+        return why(decision);
+    }
+    let again = match decision.times {
+        0 | 1 => String::new(),
+        times => format!(" {times} times since cycle {}", decision.first_cycle),
+    };
+    let why = why(decision);
+    let why = if why.is_empty() { why } else { format!("; {why}") };
+    format!("withheld: {}{again}{why}", fate(decision.fate))
+}
+
+/// When something on its way is expected: `expected 14:09:20 to 14:10:05 (in 40 s to 1 min 25 s; 12 seen)`.
+pub fn expected(expected: &Expected, now_unix_nanos: i64) -> String {
+    let Expected { from_unix_nanos: from, to_unix_nanos: to, samples } = *expected;
+    if to <= now_unix_nanos {
+        let late = span(now_unix_nanos - to);
+        return format!("expected by {}, overdue by {late} ({samples} seen)", clock_time(to, now_unix_nanos));
+    }
+    let (soon, late) = (span((from - now_unix_nanos).max(0)), span(to - now_unix_nanos));
+    let times = format!("{} to {}", clock_time(from, now_unix_nanos), clock_time(to, now_unix_nanos));
+    format!("expected {times} (in {soon} to {late}; {samples} seen)")
 }
 
 /// Whether rails kept it from being executed.
@@ -246,10 +299,13 @@ mod tests {
             ..RunnerUp::default()
         };
         let said = |rule: Rule, figure: f64, share: Option<f64>, runner_up: Option<RunnerUp>| {
-            let chosen = Why { rule: rule.into(), figure, share, resources: 2, runner_up };
+            let chosen = Why { rule: rule.into(), figure, share, resources: 2, runner_up, brief: false };
             why(&Decision { why: Some(chosen), ..Decision::default() })
         };
-        let dear = || Some(next("od-7", 0.38, Some(1.0), false));
+        let dear = || {
+            let state = MachineState::Speculative.into();
+            Some(RunnerUp { state, ..next("od-7", 0.38, Some(1.0), false) })
+        };
         let spared = || Some(next("od-2", 0.05, Some(0.2), true));
         let scored = || Some(next("m-2", 12.5, None, false));
         for (sentence, expected) in [
@@ -263,7 +319,7 @@ mod tests {
             ),
             (
                 said(Rule::PaidFor, 4.28, Some(0.1), dear()),
-                "already paid for, $0 more, adds 5.0 %; next best od-7 ($0.76/h for all)",
+                "already paid for, $0 more, adds 5.0 %; buying od-7 would add $0.38/h",
             ),
             (
                 said(Rule::PaidFor, 4.28, Some(2.0), None),

@@ -149,7 +149,7 @@ pub(crate) fn provider(shard: &Shard, index: usize, now: i64) -> v1::Provider {
 impl<S: Shards> View<S> {
     /// Refuses a cluster nobody knows, with suggestions.
     pub(crate) async fn check_cluster(&self, snapshot: &Snapshot, name: &str) -> Result<(), Status> {
-        if snapshot.past.is_some() {
+        if snapshot.past.is_some() || self.about.record_only {
             return find_cluster(name, snapshot.fleet.clusters());
         }
         let name = name.to_owned();

@@ -31,6 +31,7 @@ impl<S: Shards> View<S> {
         request: v1::PauseRequest,
         role: &str,
     ) -> Result<v1::PauseAnswer, Status> {
+        self.needs_life("a pause")?;
         if request.for_nanos < 0 {
             return Err(Status::invalid_argument("a pause cannot end before it begins; give a time to come"));
         }

@@ -107,7 +107,8 @@ pub(crate) fn why(why: &ActionExplanation) -> v1::Why {
         ..v1::RunnerUp::default()
     });
     let resources = why.resources as u32;
-    v1::Why { rule: rule.into(), figure: why.figure, runner_up, share: why.share, resources }
+    let (figure, share, brief) = (why.figure, why.share, why.brief);
+    v1::Why { rule: rule.into(), figure, runner_up, share, resources, brief }
 }
 
 pub(crate) fn reasons(reasons: Reasons) -> v1::Reasons {

@@ -1,16 +1,15 @@
 //! Decisions: what cycles ordered and what became of it, from memory and from the record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::tape::Reader;
 use bigfleet_record::{Decided, Recorded};
-use bigfleet_shard::{CycleRecord, Fate, Ordered};
+use bigfleet_shard::{CycleRecord, Fate, Input, MachineFacts, Ordered};
 use tonic::Status;
 
 use crate::convert::{fate, kind, kind_from, why};
-use crate::known::{Known, named};
 use crate::names::{find_need, need_ref};
 use crate::pages::Pages;
 use crate::service::View;
@@ -60,9 +59,18 @@ pub(crate) fn priority_of(fingerprint: &str) -> i32 {
     number.and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// A decision as a message, without what is known of its machine.
+/// A decision as a message, with what its machines were when it fell.
 pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
-    v1::Decision {
+    let mut why = decided.why.as_ref().map(why);
+    if let (Some(next), Some(facts)) =
+        (why.as_mut().and_then(|why| why.runner_up.as_mut()), &decided.runner_up)
+    {
+        next.instance_type = facts.instance_type.to_string();
+        next.zone = facts.zone.to_string();
+        next.capacity_type = facts.capacity_type.to_wire();
+        next.usd_per_hour = facts.price_usd_per_hour;
+    }
+    let mut message = v1::Decision {
         cycle: at.cycle,
         epoch: at.epoch,
         unix_nanos: at.unix_nanos,
@@ -73,10 +81,30 @@ pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
         priority: decided.need.as_ref().map_or(0, |need| priority_of(&need.key.fingerprint)),
         grace_secs: decided.grace_secs.unwrap_or_default(),
         fate: fate(decided.fate).into(),
-        why: decided.why.as_ref().map(why),
+        why,
         recorded_edition: at.other_edition,
         ..v1::Decision::default()
+    };
+    if let Some(facts) = &decided.facts {
+        message.instance_type = facts.instance_type.to_string();
+        message.zone = facts.zone.to_string();
+        message.capacity_type = facts.capacity_type.to_wire();
+        message.usd_per_hour = facts.price_usd_per_hour;
+        message.interruption_probability = facts.interruption_probability;
     }
+    message
+}
+
+/// Adds what machines were, where the decision does not say: a plan that nobody has kept, or a record of an old build.
+pub(crate) fn with_facts(mut decided: Decided, find: impl Fn(&str) -> Option<MachineFacts>) -> Decided {
+    let next = decided.why.as_ref().and_then(|why| why.runner_up.as_ref());
+    if let (None, Some(next)) = (&decided.runner_up, next) {
+        decided.runner_up = find(&next.machine);
+    }
+    if decided.facts.is_none() {
+        decided.facts = find(&decided.machine);
+    }
+    decided
 }
 
 /// The decisions of a cycle as messages.
@@ -84,36 +112,10 @@ pub(crate) fn of_record(record: &CycleRecord) -> impl DoubleEndedIterator<Item =
     record.actions.iter().map(|ordered| message(record.into(), &ordered.into()))
 }
 
-/// Adds what is known of the machines.
-pub(crate) fn describe(decisions: &mut [v1::Decision], machines: &[Known]) {
-    let by_id: BTreeMap<&str, &Known> = machines.iter().map(|known| (&*known.machine.id, known)).collect();
-    for decision in decisions {
-        if let Some(known) = by_id.get(decision.machine.as_str()) {
-            let machine = &known.machine;
-            decision.instance_type = machine.instance_type.to_string();
-            decision.zone = machine.zone.to_string();
-            decision.capacity_type = machine.capacity_type.to_wire();
-            decision.usd_per_hour = machine.price_usd_per_hour;
-        }
-        let next = decision.why.as_mut().and_then(|why| why.runner_up.as_mut());
-        if let Some(next) = next
-            && let Some(known) = by_id.get(next.machine.as_str())
-        {
-            let machine = &known.machine;
-            next.instance_type = machine.instance_type.to_string();
-            next.zone = machine.zone.to_string();
-            next.capacity_type = machine.capacity_type.to_wire();
-            next.usd_per_hour = machine.price_usd_per_hour;
-        }
-    }
-}
-
 /// The machines decisions speak of.
-pub(crate) fn machines_in(decisions: &[v1::Decision]) -> Vec<Box<str>> {
-    let next = |decision: &v1::Decision| Some(decision.why.as_ref()?.runner_up.as_ref()?.machine.clone());
-    let names = decisions.iter().flat_map(|d| [Some(d.machine.clone()), next(d)]).flatten();
-    let names: std::collections::BTreeSet<String> = names.collect();
-    names.into_iter().map(Into::into).collect()
+pub(crate) fn machines_in<'a>(decided: impl Iterator<Item = &'a Decided>) -> BTreeSet<Box<str>> {
+    let next = |one: &'a Decided| Some(&one.why.as_ref()?.runner_up.as_ref()?.machine);
+    decided.flat_map(|one| [Some(&one.machine), next(one)]).flatten().cloned().collect()
 }
 
 /// What a cycle decided and the rails withheld.
@@ -163,6 +165,11 @@ impl Wanted {
             && self.need.as_ref().is_none_or(|key| decided.need.as_ref().is_some_and(|need| need.key == *key))
     }
 
+    /// Those of the cycles at hand, newest first; what was withheld again and again told once.
+    pub(crate) fn of_recent_folded(&self, recent: &[Arc<CycleRecord>], most: usize) -> Vec<v1::Decision> {
+        fold(self.of_recent(recent, usize::MAX), most)
+    }
+
     /// Those of the cycles at hand, newest first.
     pub(crate) fn of_recent(&self, recent: &[Arc<CycleRecord>], most: usize) -> Vec<v1::Decision> {
         let cycles = recent.iter().rev().filter(|record| self.admits_cycle((&***record).into()));
@@ -179,7 +186,7 @@ impl Wanted {
     /// Those of the record older than `before`, newest first.
     fn of_record(&self, reader: &Reader, before: u64, most: usize) -> Vec<v1::Decision> {
         // Records are read forwards only. What is read is bounded by the last so many that fit.
-        let mut kept: std::collections::VecDeque<v1::Decision> = std::collections::VecDeque::new();
+        let mut kept: VecDeque<(At, Decided)> = VecDeque::new();
         let first = reader.at_cycle(self.cycles.0).ok();
         let records = first.map_or_else(|| reader.records(), |entry| reader.records_from(&entry));
         for record in records.flatten() {
@@ -190,14 +197,84 @@ impl Wanted {
             if !self.admits_cycle(at) {
                 continue;
             }
-            for decided in record.decided.iter().filter(|decided| self.admits(decided)) {
+            for decided in record.decided.into_iter().filter(|decided| self.admits(decided)) {
                 if kept.len() == most {
                     kept.pop_front();
                 }
-                kept.push_back(message(at, decided));
+                kept.push_back((at, decided));
             }
         }
-        kept.into_iter().rev().collect()
+        if kept.iter().any(|(_, decided)| decided.facts.is_none()) {
+            add_facts(reader, &mut kept);
+        }
+        kept.iter().rev().map(|(at, decided)| message(*at, decided)).collect()
+    }
+}
+
+/// What makes two decisions the same one, withheld again.
+type Same = (String, i32, i32, String);
+
+fn same(decision: &v1::Decision) -> Same {
+    let need = decision.need.as_ref().map(|need| need.long_id.clone()).unwrap_or_default();
+    (decision.machine.clone(), decision.kind, decision.fate, need)
+}
+
+/// Folds a list that has the newest first: every decision is counted in exactly one of what is left, up to `most`. A move
+/// that was begun ends a row: what was withheld before it is another story.
+fn fold(decisions: Vec<v1::Decision>, most: usize) -> Vec<v1::Decision> {
+    let mut folded: Vec<v1::Decision> = Vec::new();
+    let mut rows: BTreeMap<String, Vec<(Same, usize)>> = BTreeMap::new();
+    for mut decision in decisions {
+        (decision.times, decision.first_cycle) = (decision.times.max(1), decision.cycle);
+        let of_machine = rows.entry(decision.machine.clone()).or_default();
+        if decision.fate() == v1::Fate::Begun {
+            of_machine.clear();
+        } else {
+            let key = same(&decision);
+            if let Some((_, at)) = of_machine.iter().find(|(known, _)| *known == key) {
+                if let Some(row) = folded.get_mut(*at) {
+                    row.times += decision.times;
+                    row.first_cycle = decision.first_cycle;
+                }
+                continue;
+            }
+            // Those beyond the limit are remembered too, so that no later one passes for new.
+            of_machine.push((key, if folded.len() < most { folded.len() } else { usize::MAX }));
+        }
+        if folded.len() < most {
+            folded.push(decision);
+        }
+    }
+    folded
+}
+
+/// Adds to decisions of old builds what their machines were, from the inputs that led to them.
+fn add_facts(reader: &Reader, kept: &mut VecDeque<(At, Decided)>) {
+    let Some(first) = kept.front().and_then(|(at, _)| reader.at_cycle(at.cycle).ok()) else { return };
+    let Ok(full) = reader.full_before(&first) else { return };
+    let mut machines: BTreeMap<Box<str>, MachineFacts> = BTreeMap::new();
+    let mut left = kept.iter_mut().peekable();
+    for record in reader.records_from(&full).flatten() {
+        if record.full.is_some() {
+            machines.clear();
+        }
+        for input in record.full.as_deref().unwrap_or(&record.inputs) {
+            match input {
+                Input::Observe(machine) => {
+                    machines.insert(machine.id.clone(), (&**machine).into());
+                }
+                Input::Remove(id) => drop(machines.remove(id)),
+                Input::Replace { .. } | Input::Park { .. } => {}
+            }
+        }
+        let of_it =
+            |(at, _): &&mut (At, Decided)| (at.cycle, at.unix_nanos) == (record.cycle, record.now_unix_nanos);
+        while let Some((_, decided)) = left.next_if(of_it) {
+            *decided = with_facts(decided.clone(), |id| machines.get(id).cloned());
+        }
+        if left.peek().is_none() {
+            return;
+        }
     }
 }
 
@@ -205,16 +282,6 @@ impl<S: Shards> View<S> {
     /// The cycles at hand, oldest first.
     pub(crate) async fn recent(&self) -> Result<Vec<Arc<CycleRecord>>, Status> {
         Ok(self.shards.inspect(|shard, _| shard.recent().cloned().collect()).await?)
-    }
-
-    /// Decisions with what is known now of their machines.
-    pub(crate) async fn described(
-        &self,
-        mut decisions: Vec<v1::Decision>,
-    ) -> Result<Vec<v1::Decision>, Status> {
-        let machines = named(&*self.shards, machines_in(&decisions)).await?;
-        describe(&mut decisions, &machines);
-        Ok(decisions)
     }
 
     pub(crate) async fn list_decisions(
@@ -246,16 +313,21 @@ impl<S: Shards> View<S> {
         let limit = if request.limit == 0 { LIMIT } else { (request.limit as usize).min(MOST) };
         let as_of = self.as_of().await?;
         let recent = self.recent().await?;
-        let mut decisions = wanted.of_recent(&recent, limit);
-        if request.from_record && decisions.len() < limit {
+        let is_folded = request.fold;
+        let taken = if is_folded { MOST } else { limit };
+        let mut decisions = wanted.of_recent(&recent, taken);
+        if (request.from_record || self.about.record_only) && decisions.len() < taken {
             let folder = self.record_dir()?.to_owned();
             let before = recent.first().map_or(u64::MAX, |record| record.cycle);
-            let most = limit - decisions.len();
+            let most = taken - decisions.len();
             let older = blocking(move || {
                 let reader = Reader::open(&folder).map_err(|error| tape_status(&error.into()))?;
                 Ok(wanted.of_record(&reader, before, most))
             });
             decisions.extend(older.await?);
+        }
+        if is_folded {
+            decisions = fold(decisions, limit);
         }
         let mut parts = decisions.chunks(PAGE);
         let mut first = true;
@@ -264,7 +336,7 @@ impl<S: Shards> View<S> {
             if part.is_none() && !first {
                 return Ok(());
             }
-            let decisions = self.described(part.unwrap_or_default().to_vec()).await?;
+            let decisions = part.unwrap_or_default().to_vec();
             pages.send(v1::DecisionPage { as_of: Some(as_of.clone()), decisions }).await?;
             first = false;
         }
@@ -274,6 +346,46 @@ impl<S: Shards> View<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folding_loses_no_decision_and_a_move_that_began_ends_a_row() {
+        let one = |cycle: u64, machine: &str, fate: v1::Fate| v1::Decision {
+            cycle,
+            machine: machine.into(),
+            fate: fate.into(),
+            kind: v1::ActionKind::Reclaim.into(),
+            ..v1::Decision::default()
+        };
+        let (capped, begun) = (v1::Fate::Capped, v1::Fate::Begun);
+        let all = vec![
+            one(9, "a", capped),
+            one(8, "b", begun),
+            one(8, "a", capped),
+            one(7, "b", capped),
+            one(6, "b", capped),
+            one(5, "b", begun),
+            one(4, "b", capped),
+            one(4, "a", v1::Fate::Paused),
+        ];
+        let rows: Vec<_> = fold(all.clone(), 100)
+            .iter()
+            .map(|d| (d.machine.clone(), d.cycle, d.first_cycle, d.times))
+            .collect();
+        let own = |machine: &str, cycle, first, times| (machine.to_owned(), cycle, first, times);
+        assert_eq!(
+            rows,
+            [
+                own("a", 9, 8, 2),
+                own("b", 8, 8, 1),
+                own("b", 7, 6, 2),
+                own("b", 5, 5, 1),
+                own("b", 4, 4, 1),
+                own("a", 4, 4, 1)
+            ]
+        );
+        assert_eq!(rows.iter().map(|row| row.3).sum::<u32>() as usize, all.len());
+        assert_eq!(fold(all, 2).len(), 2);
+    }
 
     #[test]
     fn the_priority_is_read_from_the_fingerprint() {

@@ -22,6 +22,7 @@ pub(crate) struct Filter {
     id_prefix: String,
     labels: Vec<Label>,
     need: Option<NeedKey>,
+    bound_for: Option<NeedKey>,
     troubled: bool,
 }
 
@@ -45,11 +46,15 @@ impl Filter {
             CapacityType::from_wire(*number)
                 .ok_or_else(|| Status::invalid_argument(format!("there is no capacity type number {number}")))
         });
+        let find = |name: &str| {
+            if name.is_empty() { Ok(None) } else { find_need(fleet, name).map(Some) }
+        };
         Ok(Self {
             states: states.collect::<Result<_, _>>()?,
             capacity_types: capacity_types.collect::<Result<_, _>>()?,
             labels: filter.labels.iter().map(|text| label(text)).collect::<Result<_, _>>()?,
-            need: if filter.need.is_empty() { None } else { Some(find_need(fleet, &filter.need)?) },
+            need: find(&filter.need)?,
+            bound_for: find(&filter.bound_for)?,
             cluster: filter.cluster,
             zones: filter.zones,
             instance_types: filter.instance_types,
@@ -79,7 +84,8 @@ impl Filter {
             && (self.provider.is_empty() || *known.provider == *self.provider)
             && machine.id.starts_with(&self.id_prefix)
             && self.labels.iter().all(label)
-            && (self.need.is_none() || known.bound_for() == self.need)
+            && (self.need.is_none() || known.claimed_by == self.need)
+            && (self.bound_for.is_none() || known.bound_for() == self.bound_for)
             && (!self.troubled || !known.trouble.is_empty())
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bigfleet_engine::{Demand, Fleet};
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::NeedKey;
 use bigfleet_shard::{Care, MachineView, Shard};
@@ -31,6 +32,37 @@ pub(crate) struct Known {
     pub(crate) under_way: Option<v1::Move>,
     /// Whether the engine counts it.
     pub(crate) counts: bool,
+    /// The need that claims it, once somebody looked.
+    pub(crate) claimed_by: Option<NeedKey>,
+}
+
+/// Which need claims each machine by the last cycle: the one meaning of "the machines of a need".
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    needs: Vec<NeedKey>,
+    /// Machines by id, with the place of their need.
+    machines: Vec<(Box<str>, u32)>,
+}
+
+impl Claims {
+    pub(crate) fn of(fleet: &Fleet) -> Self {
+        let mut places: BTreeMap<*const Demand, u32> = BTreeMap::new();
+        let mut claims = Self::default();
+        for (machine, demand) in fleet.claims() {
+            let place = *places.entry(Arc::as_ptr(demand)).or_insert_with(|| {
+                claims.needs.push(demand.need.key());
+                claims.needs.len() as u32 - 1
+            });
+            claims.machines.push((machine.into(), place));
+        }
+        claims.machines.sort_unstable();
+        claims
+    }
+
+    pub(crate) fn claimant(&self, machine: &str) -> Option<&NeedKey> {
+        let at = self.machines.binary_search_by(|(id, _)| (**id).cmp(machine)).ok()?;
+        Some(&self.needs[self.machines[at].1 as usize])
+    }
 }
 
 impl Known {
@@ -55,6 +87,7 @@ impl Known {
                 cycle: flight.cycle,
             }),
             counts: view.shown,
+            claimed_by: None,
         }
     }
 
@@ -69,6 +102,7 @@ impl Known {
             trouble: "",
             under_way: None,
             counts: true,
+            claimed_by: None,
         }
     }
 
@@ -126,6 +160,8 @@ impl Known {
             interruption_penalty_usd: machine.assigned.interruption_penalty_usd,
             reclamation_penalty_usd: machine.assigned.reclamation_penalty_usd,
             counts: self.counts,
+            claimed_by: self.claimed_by.as_ref().map(reference),
+            expected: None,
         }
     }
 }

@@ -14,14 +14,17 @@
 mod clusters;
 mod commands;
 mod convert;
+mod cost;
 mod decisions;
 mod explain;
 mod filter;
 mod inspect;
 mod known;
+pub mod lint;
 mod machines;
 mod names;
 mod needs;
+mod observed;
 mod own_cluster;
 mod pages;
 mod past;
@@ -32,6 +35,7 @@ mod service;
 mod shards;
 mod snapshot;
 mod summary;
+mod truth;
 mod what_if;
 
 use bigfleet_proto::transport::MESSAGE_LIMIT_BYTES;
@@ -39,6 +43,7 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::codegen::{Bytes, StdError};
 
+pub use cost::divide;
 pub use names::{long_id, short_id};
 pub use service::View;
 pub use shards::{About, Gone, Shards};

@@ -9,12 +9,12 @@ use tonic::Status;
 
 use crate::convert::amounts;
 use crate::filter::Filter;
-use crate::known::Known;
+use crate::known::{Claims, Known};
 use crate::names::find_need;
 use crate::pages::Pages;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::Walk;
+use crate::snapshot::{Walk, blocking};
 use crate::v1;
 
 /// Machines on one page with all detail; brief ones come in slices as they are.
@@ -40,9 +40,9 @@ impl<S: Shards> View<S> {
             Some(past) => past.machines.len() as u64,
             None => self.shards.inspect(|shard, _| shard.machine_count() as u64).await?,
         });
-        let (as_of, past) = (snapshot.as_of, snapshot.past);
-        // The fork has served: kept any longer, it would make the shard copy what it changes.
-        drop(snapshot.fleet);
+        let (as_of, past, fleet) = (snapshot.as_of, snapshot.past, snapshot.fleet);
+        // The fork has served then: kept any longer, it would make the shard copy what it changes.
+        let claims = blocking(move || Ok(Claims::of(&fleet))).await?;
         let size = if detail == v1::Detail::Full { FULL_PAGE } else { crate::known::SLICE };
         let page = |machines, known| v1::MachinePage {
             as_of: Some(as_of.clone()),
@@ -54,6 +54,9 @@ impl<S: Shards> View<S> {
         while (left > 0 || request.count)
             && let Some(mut slice) = self.next_slice(&mut walk).await?
         {
+            for one in &mut slice {
+                one.claimed_by = claims.claimant(&one.machine.id).cloned();
+            }
             slice.retain(|one| filter.admits(one));
             matching += slice.len() as u64;
             let skipped = (slice.len() as u64).min(skip);
@@ -61,8 +64,14 @@ impl<S: Shards> View<S> {
             let slice = &slice[skipped as usize..];
             let slice = &slice[..slice.len().min(left)];
             left -= slice.len();
+            let slice = self.expectations(slice.to_vec(), as_of.now_unix_nanos).await?;
             for part in slice.chunks(size) {
-                pages.send(page(part.iter().map(|one| one.message(detail)).collect(), known.take())).await?;
+                let message = |(one, expected): &(Known, Option<v1::Expected>)| v1::Machine {
+                    expected: *expected,
+                    ..one.message(detail)
+                };
+                let machines = part.iter().map(message).collect();
+                pages.send(page(machines, known.take())).await?;
             }
         }
         if known.is_some() || request.count {

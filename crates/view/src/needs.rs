@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bigfleet_engine::{Demand, Fleet, Outcome};
 use bigfleet_model::need::NeedKey;
-use bigfleet_shard::Shard;
 use tonic::Status;
 
 use crate::convert::{amounts, reason};
@@ -15,7 +14,7 @@ use crate::names::need_ref;
 use crate::pages::Pages;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::{Snapshot, blocking};
+use crate::snapshot::blocking;
 use crate::v1;
 
 /// Needs on one page.
@@ -102,62 +101,22 @@ impl NeedRow {
         let machines = outcome.credited.iter().map(|id| Box::from(*id)).collect();
         Self { message, machines, decided_as: outcome.demand.need.key() }
     }
-
-    /// Adds what the shard knows: since when it is short, and what its machines cost.
-    pub(crate) fn fill(&mut self, shard: &Shard) {
-        if let Some(shortfall) = shard.ledger().get(&self.decided_as) {
-            self.message.short_since_unix_nanos = shortfall.since.unix_nanos;
-            self.message.short_since_cycle = shortfall.since.cycle;
-        }
-        let prices = self.machines.iter().filter_map(|id| shard.machine(id));
-        self.message.usd_per_hour = prices.map(|view| view.machine.price_usd_per_hour).sum();
-    }
 }
 
 impl<S: Shards> View<S> {
-    /// Adds what the shard knows, or the record.
-    pub(crate) async fn fill(
-        &self,
-        snapshot: &Snapshot,
-        mut rows: Vec<NeedRow>,
-    ) -> Result<Vec<v1::Need>, Status> {
-        if let Some(past) = &snapshot.past {
-            for row in &mut rows {
-                let since = past.around.as_ref().and_then(|around| around.short_since.get(&row.decided_as));
-                if let Some(since) = since {
-                    row.message.short_since_unix_nanos = since.unix_nanos;
-                    row.message.short_since_cycle = since.cycle;
-                }
-                let prices = row.machines.iter().filter_map(|id| past.machines.get(id));
-                row.message.usd_per_hour = prices.map(|machine| machine.price_usd_per_hour).sum();
-            }
-            return Ok(rows.into_iter().map(|row| row.message).collect());
-        }
-        let look = move |shard: &Shard, _| {
-            for row in &mut rows {
-                row.fill(shard);
-            }
-            rows
-        };
-        let rows = self.shards.inspect(look).await?;
-        let mut needs: Vec<v1::Need> = rows.into_iter().map(|row| row.message).collect();
-        self.own_clusters.add_to(&mut needs);
-        Ok(needs)
-    }
-
     pub(crate) async fn list_needs(
         &self,
         request: v1::ListNeedsRequest,
         pages: Pages<v1::NeedPage>,
     ) -> Result<(), Status> {
-        let mut snapshot = self.snapshot(request.at).await?;
+        let snapshot = self.snapshot(request.at).await?;
         if !request.cluster.is_empty() {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
-        let fleet = std::mem::take(&mut snapshot.fleet);
         let (limit, skip) = (request.limit, request.skip as usize);
-        let rows = blocking(move || {
-            let mut rows = chosen(&fleet, &|demand| {
+        let is_live = snapshot.past.is_none();
+        let (as_of, mut rows, total) = blocking(move || {
+            let mut rows = chosen(&snapshot.fleet, &|demand| {
                 let need = &demand.need;
                 (request.cluster.is_empty() || *need.cluster == *request.cluster)
                     && request.min_priority.is_none_or(|least| need.profile.priority() >= least)
@@ -172,18 +131,22 @@ impl<S: Shards> View<S> {
             if request.short_first {
                 rows.sort_by_key(|row| row.message.satisfied);
             }
-            Ok(rows)
+            let total = rows.len();
+            let most = if limit == 0 { total } else { (limit as usize).min(total) };
+            let rows = rows.into_iter().skip(skip).take(most).map(|row| snapshot.fill(row));
+            let rows: Vec<v1::Need> = rows.collect();
+            Ok((snapshot.as_of, rows, total))
         })
         .await?;
-        let total = rows.len();
-        let most = if limit == 0 { total } else { (limit as usize).min(total) };
-        let mut rows = rows.into_iter().skip(skip).take(most).peekable();
+        if is_live {
+            self.own_clusters.add_to(&mut rows);
+        }
+        let mut rows = rows.into_iter().peekable();
         let mut first = true;
         while first || rows.peek().is_some() {
-            let part: Vec<NeedRow> = rows.by_ref().take(PAGE).collect();
             let page = v1::NeedPage {
-                as_of: Some(snapshot.as_of.clone()),
-                needs: self.fill(&snapshot, part).await?,
+                as_of: Some(as_of.clone()),
+                needs: rows.by_ref().take(PAGE).collect(),
                 total: first.then_some(total as u64),
             };
             pages.send(page).await?;

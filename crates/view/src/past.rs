@@ -15,7 +15,6 @@ use tonic::Status;
 
 use crate::clusters::{ShortCounts, mark_short, short_counts};
 use crate::convert::pause;
-use crate::decisions::{describe, machines_in, message};
 use crate::names::find_cluster;
 use crate::pages::Pages;
 use crate::rails::totals;
@@ -254,12 +253,7 @@ impl Past {
         let caps = clusters.clone().filter(|(name, seen)| lately(seen) || capped.contains(&***name));
         let caps =
             caps.map(|(name, _)| reclaim_cap(around, name, holdings.get(&**name).map_or(0, configured), now));
-        let mut told: Vec<v1::Decision> =
-            withheld().take(TOLD).map(|decided| message((&self.record).into(), decided)).collect();
-        let machines = machines_in(&told);
-        let machines: Vec<_> =
-            machines.iter().filter_map(|id| self.machines.get(id)).map(|one| self.known(one)).collect();
-        describe(&mut told, &machines);
+        let told: Vec<v1::Decision> = withheld().take(TOLD).map(|decided| self.message(decided)).collect();
         let of = settings.confirmations;
         Ok(v1::Rails {
             as_of: Some(as_of),
@@ -313,7 +307,7 @@ fn parts<T>(mut all: Vec<T>, limit: u32) -> impl Iterator<Item = (Vec<T>, Option
 impl<S: Shards> View<S> {
     /// The moment somebody asks about, if it is gone by.
     async fn past(&self, at: Option<v1::Moment>) -> Result<Option<(Snapshot, Arc<Past>)>, Status> {
-        if at.is_none_or(|at| at.moment.is_none()) {
+        if at.is_none_or(|at| at.moment.is_none()) && !self.about.record_only {
             return Ok(None);
         }
         let snapshot = self.snapshot(at).await?;

@@ -1,18 +1,15 @@
-//! The rails and what they hold back now, and what everything costs.
+//! The rails and what they hold back now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::ActionKind;
-use bigfleet_model::capacity::CapacityType;
-use bigfleet_model::machine::MachineState;
-use bigfleet_shard::{Bill, Cluster, Fate, Ordered, Shard};
+use bigfleet_shard::{Cluster, Fate, Ordered, Shard};
 use tonic::Status;
 
 use crate::clusters::{held_rollup, provider};
 use crate::convert::{fate, kind, pause};
 use crate::decisions::{self, message};
-use crate::names::find_cluster;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::as_of;
@@ -59,22 +56,8 @@ impl<S: Shards> View<S> {
         let told = last.iter().flat_map(|record| {
             decisions::withheld(record).take(TOLD).map(|ordered| message((&**record).into(), &ordered.into()))
         });
-        rails.withheld_actions = self.described(told.collect()).await?;
+        rails.withheld_actions = told.collect();
         Ok(rails)
-    }
-
-    pub(crate) async fn costs(&self, request: v1::GetCostsRequest) -> Result<v1::Costs, Status> {
-        let simulated = self.about.simulated;
-        let look = move |shard: &Shard, now: i64| {
-            if !request.cluster.is_empty() {
-                find_cluster(&request.cluster, shard.clusters().keys().map(|name| &**name))?;
-            }
-            let mut costs = costs(shard);
-            costs.cells.retain(|cell| request.cluster.is_empty() || cell.cluster == request.cluster);
-            costs.as_of = Some(as_of(shard, now, simulated));
-            Ok(costs)
-        };
-        self.shards.inspect(look).await?
     }
 }
 
@@ -134,40 +117,4 @@ fn losses(shard: &Shard, now: i64) -> Vec<v1::SuspiciousLoss> {
         }
     });
     each.collect()
-}
-
-/// What everything costs.
-pub(crate) fn costs(shard: &Shard) -> v1::Costs {
-    let money = shard.money();
-    let sum = |states: &[MachineState]| {
-        let bills = money.by_state().filter(|(state, ..)| states.contains(state));
-        bills.fold(Bill::default(), |sum, (_, _, bill)| sum.plus(bill)).usd_per_hour()
-    };
-    let mut cells: BTreeMap<(&str, CapacityType), Bill> = BTreeMap::new();
-    for (cluster, capacity_type, bill) in money.by_cluster() {
-        cells.insert((cluster, capacity_type), bill);
-    }
-    let unbound = [MachineState::Idle, MachineState::Deleting, MachineState::Failed];
-    for (_, capacity_type, bill) in money.by_state().filter(|(state, ..)| unbound.contains(state)) {
-        let cell = cells.entry(("", capacity_type)).or_default();
-        *cell = cell.plus(bill);
-    }
-    let cell = |((cluster, capacity_type), bill): ((&str, CapacityType), Bill)| v1::CostCell {
-        cluster: cluster.to_owned(),
-        capacity_type: capacity_type.to_wire(),
-        machines: bill.machines as u32,
-        usd_per_hour: bill.usd_per_hour(),
-    };
-    v1::Costs {
-        as_of: None,
-        usd_per_hour: money.spend().usd_per_hour(),
-        idle_usd_per_hour: money.idle().usd_per_hour(),
-        moving_usd_per_hour: sum(&[
-            MachineState::Configuring,
-            MachineState::Draining,
-            MachineState::Deleting,
-        ]),
-        failed_usd_per_hour: sum(&[MachineState::Failed]),
-        cells: cells.into_iter().map(cell).collect(),
-    }
 }

@@ -13,6 +13,7 @@ use crate::roles::{Right, check};
 use crate::shards::{About, Shards};
 use crate::snapshot::blocking;
 use crate::summary::VerdictCache;
+use crate::truth::Watched;
 use crate::{API_VERSION, v1};
 
 /// The view of one shard: serves `bigfleet.view.v1.View`, `bigfleet.view.v1.ClusterView` and
@@ -22,6 +23,7 @@ pub struct View<S> {
     pub(crate) about: Arc<About>,
     pub(crate) verdicts: Arc<VerdictCache>,
     pub(crate) own_clusters: Arc<OwnClusters>,
+    pub(crate) watched: Watched,
 }
 
 impl<S> Clone for View<S> {
@@ -31,6 +33,7 @@ impl<S> Clone for View<S> {
             about: self.about.clone(),
             verdicts: self.verdicts.clone(),
             own_clusters: self.own_clusters.clone(),
+            watched: self.watched.clone(),
         }
     }
 }
@@ -38,7 +41,8 @@ impl<S> Clone for View<S> {
 impl<S: Shards> View<S> {
     /// The view of a shard. Clone it to serve it under each name.
     pub fn new(shards: Arc<S>, about: About) -> Self {
-        Self { shards, about: Arc::new(about), verdicts: Arc::default(), own_clusters: Arc::default() }
+        let (verdicts, own_clusters, watched) = Default::default();
+        Self { shards, about: Arc::new(about), verdicts, own_clusters, watched }
     }
 
     async fn version(&self, role: &str) -> Result<v1::Version, Status> {
@@ -191,6 +195,17 @@ impl<S: Shards> v1::view_server::View for View<S> {
 
     async fn get_costs(&self, request: Request<v1::GetCostsRequest>) -> Result<Response<v1::Costs>, Status> {
         answer!(self, request, costs)
+    }
+
+    async fn lint(&self, request: Request<v1::LintRequest>) -> Result<Response<v1::LintAnswer>, Status> {
+        answer!(self, request, lint)
+    }
+
+    async fn get_provider_truth(
+        &self,
+        request: Request<v1::GetProviderTruthRequest>,
+    ) -> Result<Response<v1::ProviderTruth>, Status> {
+        answer!(self, request, provider_truth)
     }
 
     async fn explain_need(

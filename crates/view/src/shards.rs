@@ -51,6 +51,8 @@ pub struct About {
     pub simulated: bool,
     /// Where the decision record lies, if there is one.
     pub record_dir: Option<PathBuf>,
+    /// There is no living shard behind it: now is the end of the record.
+    pub record_only: bool,
     /// To wait by.
     pub clock: Arc<dyn Clock>,
 }

@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use bigfleet_engine::{Fleet, Options};
 use bigfleet_model::machine::Machine;
-use bigfleet_model::need::Need;
-use bigfleet_record::Recorded;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_record::replay::{PastAround, ReplayError};
 use bigfleet_record::tape::{Reader, TapeError};
-use bigfleet_shard::Shard;
+use bigfleet_record::{Decided, Recorded};
+use bigfleet_shard::{CycleRecord, MachineFacts, Shard, Shortfall};
 use tonic::Status;
 
+use crate::decisions;
 use crate::known::{self, Known, Search};
+use crate::needs::NeedRow;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::v1;
@@ -29,6 +31,21 @@ pub(crate) struct Snapshot {
     pub(crate) now_unix_nanos: i64,
     /// Present if it was read from the record.
     pub(crate) past: Option<Arc<Past>>,
+    /// What the living shard knows beside its fleet, taken in the same look; empty if it was read from the record.
+    pub(crate) beside: Beside,
+}
+
+/// What a shard knows beside its fleet, in the same instant.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The cycles at hand, oldest first.
+    pub(crate) recent: Vec<Arc<CycleRecord>>,
+    /// Who is short, and since when.
+    pub(crate) ledger: Arc<BTreeMap<NeedKey, Shortfall>>,
+    /// When parked gangs try again, by cycle.
+    next_tries: BTreeMap<NeedKey, u64>,
+    /// The longest time between two cycles.
+    tick_nanos: i64,
 }
 
 /// What the record adds to a fleet of the past.
@@ -42,6 +59,12 @@ pub(crate) struct Past {
 }
 
 impl Past {
+    /// A decision of that cycle.
+    pub(crate) fn message(&self, decided: &Decided) -> v1::Decision {
+        let facts = |id: &str| self.machines.get(id).map(|machine| MachineFacts::from(&**machine));
+        decisions::message((&self.record).into(), &decisions::with_facts(decided.clone(), facts))
+    }
+
     /// A machine with what the record says of its provider.
     pub(crate) fn known(&self, machine: &Arc<Machine>) -> Known {
         let mut known = Known::recorded(machine.clone());
@@ -59,14 +82,44 @@ impl Past {
 }
 
 impl Snapshot {
-    fn live(shard: &Shard, now_unix_nanos: i64, simulated: bool) -> Self {
+    pub(crate) fn live(shard: &Shard, now_unix_nanos: i64, simulated: bool) -> Self {
         Self {
             as_of: as_of(shard, now_unix_nanos, simulated),
             fleet: shard.engine().fork(),
             options: shard.options(),
             now_unix_nanos,
             past: None,
+            beside: Beside {
+                recent: shard.recent().cloned().collect(),
+                ledger: shard.ledger().shared(),
+                next_tries: shard.next_tries(),
+                tick_nanos: shard.config().pace.tick,
+            },
         }
+    }
+
+    /// Adds to a need what was known beside the fleet: since when it is short, when it tries again, what its machines cost.
+    pub(crate) fn fill(&self, row: NeedRow) -> v1::Need {
+        let NeedRow { mut message, machines, decided_as } = row;
+        let since = match &self.past {
+            Some(past) => {
+                past.around.as_ref().and_then(|around| around.short_since.get(&decided_as)).copied()
+            }
+            None => self.beside.ledger.get(&decided_as).map(|short| short.since),
+        };
+        if let Some(since) = since {
+            message.short_since_unix_nanos = since.unix_nanos;
+            message.short_since_cycle = since.cycle;
+        }
+        if let Some(next) = self.beside.next_tries.get(&decided_as) {
+            message.next_try_cycle = *next;
+            let cycles = i64::try_from(next.saturating_sub(self.as_of.cycle)).unwrap_or(i64::MAX);
+            let latest =
+                self.as_of.cycle_unix_nanos.saturating_add(self.beside.tick_nanos.saturating_mul(cycles));
+            message.next_try_unix_nanos = latest;
+        }
+        message.usd_per_hour = machines.iter().filter_map(|id| self.fleet.price_of(id)).sum();
+        message
     }
 }
 
@@ -151,6 +204,7 @@ fn read_back(
             record: state.record,
             around: state.around,
         })),
+        beside: Beside::default(),
     })
 }
 
@@ -158,13 +212,16 @@ impl<S: Shards> View<S> {
     /// The moment somebody asks about; now if they do not say.
     pub(crate) async fn snapshot(&self, at: Option<v1::Moment>) -> Result<Snapshot, Status> {
         let simulated = self.about.simulated;
-        let Some(moment) = at.and_then(|at| at.moment) else {
+        let newest = self.about.record_only.then_some(v1::moment::Moment::Cycle(u64::MAX));
+        let Some(moment) = at.and_then(|at| at.moment).or(newest) else {
             return Ok(self.shards.inspect(move |shard, now| Snapshot::live(shard, now, simulated)).await?);
         };
         let look = move |shard: &Shard, now: i64| (as_of(shard, now, simulated), shard.cycle());
         let (now, last_cycle) = self.shards.inspect(look).await?;
         let folder = self.record_dir()?.to_owned();
-        not_yet(&moment, last_cycle, now.now_unix_nanos)?;
+        if !self.about.record_only {
+            not_yet(&moment, last_cycle, now.now_unix_nanos)?;
+        }
         blocking(move || read_back(&folder, &moment, now).map_err(|error| tape_status(&error))).await
     }
 
@@ -172,6 +229,31 @@ impl<S: Shards> View<S> {
     pub(crate) async fn as_of(&self) -> Result<v1::AsOf, Status> {
         let simulated = self.about.simulated;
         Ok(self.shards.inspect(move |shard, now| as_of(shard, now, simulated)).await?)
+    }
+
+    /// Until when there is anything to tell: now, or the end of the record.
+    pub(crate) async fn now_of(&self, as_of: &v1::AsOf) -> Result<i64, Status> {
+        if !self.about.record_only {
+            return Ok(as_of.now_unix_nanos);
+        }
+        let folder = self.record_dir()?.to_owned();
+        blocking(move || {
+            let fault = |error: TapeError| tape_status(&error.into());
+            let last = Reader::open(&folder).map_err(fault)?.last().map_err(fault)?;
+            Ok(last.map_or(0, |last| last.now_unix_nanos))
+        })
+        .await
+    }
+
+    /// Refuses what only a living shard can answer.
+    pub(crate) fn needs_life(&self, what: &str) -> Result<(), Status> {
+        if self.about.record_only {
+            let says = format!(
+                "{what} needs a running shard; a record answers get, explain need, machine and decision, cost, lint and whatif"
+            );
+            return Err(Status::failed_precondition(says));
+        }
+        Ok(())
     }
 
     pub(crate) fn record_dir(&self) -> Result<&Path, Status> {

@@ -1,10 +1,12 @@
 //! The whole shard on one screen, now and as it changes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bigfleet_engine::Fleet;
-use bigfleet_shard::{CycleRecord, Shard};
+use bigfleet_model::need::NeedKey;
+use bigfleet_shard::{CycleRecord, Shard, Shortfall};
 use tonic::Status;
 
 use crate::clusters::{self, ShortCounts, mark_short, short_counts, supply_cell};
@@ -71,15 +73,15 @@ pub(crate) fn shortfalls(
 }
 
 /// Adds since when.
-pub(crate) fn since(shard: &Shard, shortfalls: &mut [v1::Shortfall]) {
+pub(crate) fn since(ledger: &BTreeMap<NeedKey, Shortfall>, shortfalls: &mut [v1::Shortfall]) {
     for shortfall in shortfalls {
         let Some(need) = &shortfall.need else { continue };
-        let key = bigfleet_model::need::NeedKey {
+        let key = NeedKey {
             cluster: need.cluster.as_str().into(),
             fingerprint: need.fingerprint.as_str().into(),
             group: need.group.as_str().into(),
         };
-        if let Some(known) = shard.ledger().get(&key) {
+        if let Some(known) = ledger.get(&key) {
             shortfall.since_unix_nanos = known.since.unix_nanos;
             shortfall.since_cycle = known.since.cycle;
         }
@@ -106,6 +108,7 @@ fn summarise(shard: &Shard, now: i64, simulated: bool) -> v1::Summary {
 
 impl<S: Shards> View<S> {
     pub(crate) async fn summary(&self, decisions: u32) -> Result<v1::Summary, Status> {
+        self.needs_life("a summary")?;
         let most = if decisions == 0 { DECISIONS } else { decisions.min(MOST_DECISIONS) };
         let simulated = self.about.simulated;
         let cached = self.verdicts.lock().expect("no holder panics").clone();
@@ -114,9 +117,9 @@ impl<S: Shards> View<S> {
             let of = (shard.cycle(), shard.last_cycle_unix_nanos().unwrap_or_default());
             let fork = (have != Some(of)).then(|| shard.engine().fork());
             let recent: Vec<Arc<CycleRecord>> = shard.recent().cloned().collect();
-            (of, fork, recent, summarise(shard, now, simulated))
+            (of, fork, recent, shard.ledger().shared(), summarise(shard, now, simulated))
         };
-        let (of, fork, recent, mut summary) = self.shards.inspect(look).await?;
+        let (of, fork, recent, ledger, mut summary) = self.shards.inspect(look).await?;
         let verdicts = match (fork, cached) {
             (Some(fleet), _) => {
                 let verdicts = Arc::new(blocking(move || Ok(Verdicts::of(&fleet))).await?);
@@ -131,13 +134,9 @@ impl<S: Shards> View<S> {
         summary.lanes.iter_mut().for_each(|lane| mark_short(lane, &verdicts.counts));
         (summary.unmet, summary.short) =
             verdicts.counts.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let mut worst = verdicts.worst.clone();
-        let look = move |shard: &Shard, _| {
-            since(shard, &mut worst);
-            worst
-        };
-        summary.worst = self.shards.inspect(look).await?;
-        summary.recent = self.described(Wanted::default().of_recent(&recent, most as usize)).await?;
+        summary.worst.clone_from(&verdicts.worst);
+        since(&ledger, &mut summary.worst);
+        summary.recent = Wanted::default().of_recent_folded(&recent, most as usize);
         Ok(summary)
     }
 
@@ -165,7 +164,7 @@ impl<S: Shards> View<S> {
             let lost = recent.first().map_or(0, |record| record.cycle.saturating_sub(told + 1));
             told = recent.last().map_or(told, |record| record.cycle.max(told));
             let over = new.len().saturating_sub(MOST_DECISIONS as usize);
-            let decisions = self.described(new[over..].to_vec()).await?;
+            let decisions = new[over..].to_vec();
             let summary = Some(self.summary(request.decisions).await?);
             pages.send(v1::WatchEvent { summary, decisions, skipped: over as u64 + lost }).await?;
             tokio::select! {
@@ -188,18 +187,14 @@ impl<S: Shards> View<S> {
         if !request.cluster.is_empty() {
             self.check_cluster(&snapshot, &request.cluster).await?;
         }
-        let fleet = snapshot.fleet;
+        let (fleet, ledger) = (snapshot.fleet, snapshot.beside.ledger);
         let most = (request.limit > 0).then_some(request.limit as usize);
         let wanted = move |cluster: &str| request.cluster.is_empty() || *cluster == *request.cluster;
         let (mut all, total) = blocking(move || Ok(shortfalls(&fleet, most, &wanted))).await?;
         if let Some(past) = &snapshot.past {
             past.add_since(&mut all);
         } else {
-            let look = move |shard: &Shard, _| {
-                since(shard, &mut all);
-                all
-            };
-            all = self.shards.inspect(look).await?;
+            since(&ledger, &mut all);
         }
         let mut total = Some(total as u64);
         let mut parts: Vec<Vec<v1::Shortfall>> = all.chunks(500).map(<[_]>::to_vec).collect();

@@ -5,6 +5,7 @@
 //! decided, not how long it would take.
 
 mod edit;
+mod forward;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,21 +14,29 @@ use std::sync::Arc;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::need::NeedKey;
 use bigfleet_record::Decided;
+use bigfleet_shard::MachineFacts;
 use tonic::Status;
 
 use crate::convert::{is_unmet, reason};
-use crate::decisions::{At, message};
+use crate::decisions::{At, message, with_facts};
+use crate::known::{Claims, Known};
 use crate::names::need_ref;
 use crate::rails::totals;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::{Snapshot, Walk, blocking};
+use crate::snapshot::{Snapshot, blocking};
 use crate::v1;
 
-use world::World;
+pub(crate) use world::World;
 
 /// Cycles at most.
 const MOST_CYCLES: u32 = 50;
+/// Hours ahead at most, and runs with different chances at most and if nobody says.
+const MOST_HOURS: u32 = 24 * 28;
+const MOST_SEEDS: u32 = 100;
+const SEEDS: u32 = 20;
+/// Minutes times machines times runs at most, for both sides together.
+const MOST_WORK: u64 = 2_000_000_000;
 /// Actions told if nobody says how many.
 const TOLD: u32 = 200;
 /// Verdicts told at most.
@@ -69,6 +78,7 @@ impl Side {
             cycles: self.cycles,
             settled: self.settled,
             bound_machines: bill.bound as u32,
+            ahead: None,
         }
     }
 
@@ -82,6 +92,58 @@ impl Side {
 
     fn machines_of(&self, key: &NeedKey) -> u32 {
         self.world.fleet.outcome_of(key).map_or(0, |o| (o.credited.len() + o.acquired.len()) as u32)
+    }
+}
+
+/// How far ahead, and how often.
+#[derive(Clone, Copy)]
+struct Ahead {
+    hours: u32,
+    seeds: u32,
+    seed: u64,
+}
+
+impl Ahead {
+    fn of(request: &v1::WhatIfRequest, machines: u64) -> Result<Option<Self>, Status> {
+        if request.hours == 0 {
+            return Ok(None);
+        }
+        let seeds = if request.seeds == 0 { SEEDS } else { request.seeds };
+        if request.hours > MOST_HOURS || seeds > MOST_SEEDS {
+            return Err(Status::invalid_argument(format!(
+                "hours: {}, seeds: {seeds}; at most {MOST_HOURS} and {MOST_SEEDS} are run",
+                request.hours
+            )));
+        }
+        let work = u64::from(request.hours) * 60 * u64::from(seeds) * machines.max(1) * 2;
+        if work > MOST_WORK {
+            return Err(Status::invalid_argument(format!(
+                "{} h, {seeds} runs and {machines} machines are more than is run for a question; ask for fewer of them",
+                request.hours
+            )));
+        }
+        Ok(Some(Self { hours: request.hours, seeds, seed: request.seed }))
+    }
+
+    fn go(self, world: &World) -> v1::HoursAhead {
+        let runs = (0..u64::from(self.seeds)).map(|number| {
+            forward::run(world.clone(), u64::from(self.hours) * 60, self.seed.wrapping_add(number))
+        });
+        let runs: Vec<forward::Run> = runs.collect();
+        let of =
+            |figure: fn(&forward::Run) -> f64| forward::spread(&runs.iter().map(figure).collect::<Vec<_>>());
+        let (usd, usd_spread) = of(|run| run.usd);
+        let (interruptions, interruptions_spread) = of(|run| run.interruptions);
+        v1::HoursAhead {
+            hours: self.hours,
+            runs: self.seeds,
+            usd,
+            usd_spread,
+            interruptions,
+            interruptions_spread,
+            preemptions: of(|run| run.preemptions).0,
+            unmet_need_hours: of(|run| run.unmet_hours).0,
+        }
     }
 }
 
@@ -116,40 +178,35 @@ impl<S: Shards> View<S> {
         if request.edits.is_empty() {
             return Err(Status::invalid_argument("nothing is different; give at least one edit"));
         }
-        let snapshot = self.snapshot(None).await?;
-        let mut machines: BTreeMap<Box<str>, Arc<Machine>> = BTreeMap::new();
-        let mut knowns = Vec::new();
-        let mut walk = Walk::begin(None);
-        while let Some(slice) = self.next_slice(&mut walk).await? {
-            for known in slice.into_iter().filter(|known| known.counts) {
-                machines.insert(known.machine.id.clone(), known.machine.clone());
-                knowns.push(known);
-            }
-        }
+        let (snapshot, mut knowns) = self.moment_with_machines(request.at).await?;
+        knowns.retain(|known| known.counts);
+        let by_id = |known: &Known| (known.machine.id.clone(), known.machine.clone());
+        let machines: BTreeMap<Box<str>, Arc<Machine>> = knowns.iter().map(by_id).collect();
+        let ahead = Ahead::of(&request, machines.len() as u64)?;
         let cycles = request.cycles.clamp(1, MOST_CYCLES);
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         blocking(move || {
             let Snapshot { as_of, fleet, options, now_unix_nanos, .. } = snapshot;
+            let claims = Claims::of(&fleet);
+            for known in &mut knowns {
+                known.claimed_by = claims.claimant(&known.machine.id).cloned();
+            }
             let first = as_of.cycle + 1;
             let before = World { fleet: fleet.fork(), machines: machines.clone(), options, now_unix_nanos };
             let mut after = before.clone();
             let edited = after.edit(&request.edits, &knowns)?;
+            let forward = ahead.map(|ahead| (ahead.go(&before), ahead.go(&after)));
             let (before, after) = (Side::settle(before, cycles, first), Side::settle(after, cycles, first));
             let told = |(cycle, one): &(u64, Decided), world: &World| {
                 let at =
                     At { cycle: *cycle, epoch: as_of.epoch, unix_nanos: now_unix_nanos, other_edition: None };
-                let mut told = message(at, one);
-                if let Some(machine) = world.machines.get(&one.machine) {
-                    told.instance_type = machine.instance_type.to_string();
-                    told.zone = machine.zone.to_string();
-                    told.capacity_type = machine.capacity_type.to_wire();
-                    told.usd_per_hour = machine.price_usd_per_hour;
-                }
-                told
+                let facts = |id: &str| world.machines.get(id).map(|machine| MachineFacts::from(&**machine));
+                message(at, &with_facts(one.clone(), facts))
             };
+            let (ahead_before, ahead_after) = forward.unzip();
             Ok(v1::WhatIfAnswer {
-                before: Some(before.message()),
-                after: Some(after.message()),
+                before: Some(v1::WhatIfSide { ahead: ahead_before, ..before.message() }),
+                after: Some(v1::WhatIfSide { ahead: ahead_after, ..after.message() }),
                 only_before: only(&before, &after, limit)
                     .into_iter()
                     .map(|one| told(one, &before.world))

@@ -67,6 +67,8 @@ fn router(site: Arc<Site>) -> Router {
         .route("/rails", get(api::lists::rails))
         .route("/offers", get(api::lists::offers))
         .route("/costs", get(api::lists::costs))
+        .route("/lint", get(api::lists::lint))
+        .route("/truth", get(api::lists::truth))
         .route("/explain/{thing}", get(api::explain::explain))
         .route("/moment", get(api::moment::moment))
         .route("/policy", get(api::policy::policy))

@@ -5,16 +5,60 @@ import { Chart } from '../chart';
 import { hourly, int, percent, short, usd, word } from '../format';
 import { useLive } from '../live';
 import { href } from '../router';
-import { Ask, Card, Empty, Head, useAsk } from '../ui';
+import type { Part } from '../types';
+import { Ask, Card, Cli, Empty, Head, Story, useAsk } from '../ui';
 
 interface Costs {
+  story?: Part[];
   data: {
     usd_per_hour: number;
     idle_usd_per_hour: number;
     moving_usd_per_hour: number;
     failed_usd_per_hour: number;
     cells: { cluster: string; capacity_type: string | null; machines: number; usd_per_hour: number }[];
+    parts?: { cluster: string; cause: string; nano_usd: number; machines: number }[];
   };
+}
+/** What each sort of money buys, and whether it is of use. */
+const CAUSES: [string, string, boolean][] = [
+  ['used', 'bound, and asked for', false],
+  ['above_demand', 'bound beyond what its need asks for: machines come whole', true],
+  ['unclaimed', 'bound, and no need claims it', true],
+  ['starting', 'on its way to a cluster', true],
+  ['draining', 'being emptied', true],
+  ['idle_hold', 'rented and idle, held in case it is wanted again', true],
+  ['idle_fixed', 'owned or reserved, and idle', true],
+  ['giving_back', 'on its way back to its provider', true],
+  ['failed', 'broken, and still paid for', true],
+];
+
+function Causes(props: { parts: { cause: string; nano_usd: number; machines: number }[]; total: number }): JSX.Element {
+  const rows = CAUSES.map(([cause, what, waste]) => {
+    const mine = props.parts.filter((part) => part.cause === cause);
+    return { cause, what, waste, usd: mine.reduce((sum, part) => sum + part.nano_usd, 0) / 1e9, machines: mine.reduce((sum, part) => sum + part.machines, 0) };
+  }).filter((row) => row.usd !== 0 || row.machines !== 0);
+  return (
+    <table>
+      <thead><tr><th scope="col">Cause</th><th scope="col" class="num">$/h</th><th scope="col" class="num">share</th><th scope="col" class="num">machines</th><th scope="col" class="wide">what it is</th></tr></thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr><th scope="row">{row.cause.replaceAll('_', ' ')}</th><td class={row.waste ? 'num warn' : 'num'}>{usd(row.usd)}</td><td class="num">{percent(row.usd / Math.max(1e-9, props.total))}</td><td class="num">{row.machines.toFixed(1)}</td><td class="wide">{row.what}</td></tr>
+        ))}
+        <tr class="sum"><th scope="row">all</th><td class="num">{usd(rows.reduce((sum, row) => sum + row.usd, 0))}</td><td class="num" /><td class="num">{rows.reduce((sum, row) => sum + row.machines, 0).toFixed(0)}</td><td class="wide" /></tr>
+      </tbody>
+    </table>
+  );
+}
+
+function Judged(): JSX.Element {
+  const asked = useAsk<Costs>((signal) => get('costs', { judge: true }, signal), 'judged', 30_000);
+  return (
+    <Card title="How good the decisions are, and what protection costs" aside={<Cli cmd="bigfleet cost" />}>
+      <Ask of={asked} what="judgement">
+        {(found) => (found.story?.length ? <Story parts={found.story} data={found.data} /> : <Empty>This shard is too old to judge.</Empty>)}
+      </Ask>
+    </Card>
+  );
 }
 
 const TYPES = ['bare_metal', 'reserved', 'on_demand', 'spot'];
@@ -58,15 +102,16 @@ export function Cost(): JSX.Element {
                   </table>
                 </Card>
                 <Card title="Waste by cause">
-                  <table>
+                  {data.parts?.length ? <Causes parts={data.parts} total={data.usd_per_hour} /> : <table>
                     <thead><tr><th scope="col">Cause</th><th scope="col" class="num">$/h</th><th scope="col" class="num">share</th><th scope="col" class="wide">what it is</th></tr></thead>
                     <tbody>
                       {waste.map(([name, n, what, to]) => <tr><th scope="row"><a href={to}>{name}</a></th><td class={n > 0 ? 'num warn' : 'num dim'}>{usd(n)}</td><td class="num">{percent(n / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">{what}</td></tr>)}
                       <tr class="sum"><th scope="row">in use</th><td class="num">{usd(used)}</td><td class="num">{percent(used / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">bound to clusters</td></tr>
                     </tbody>
-                  </table>
+                  </table>}
                 </Card>
               </div>
+              <Judged />
               <Card title="Over time">
                 {time.length > 1 ? (
                   <Chart title={`Spend, $/h; now ${hourly(data.usd_per_hour)}`} time={time} height={240} format={usd} axis={short} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />

@@ -4,7 +4,7 @@ import { get } from '../api';
 import { int, usd } from '../format';
 import { href, replace, usePlace } from '../router';
 import { useLive } from '../live';
-import { Ask, Card, Empty, Head, useAsk } from '../ui';
+import { Ask, Card, Cli, Empty, Head, Pill, useAsk } from '../ui';
 
 interface Found {
   rows: { priority: number; cluster: string; interruption_penalty: string; reclamation_penalty: string; needs: number; gangs: number; unmet: number; machines: number; usd_per_hour: number; example: string }[];
@@ -28,8 +28,6 @@ export function Policy(): JSX.Element {
       <Ask of={asked} what="policy">
         {(found) => {
           const most = Math.max(1, ...found.rows.map((row) => row.machines));
-          const priorities = new Set(found.rows.map((row) => row.priority));
-          const pinned = found.rows.filter((row) => row.interruption_penalty === 'pinned');
           return (
             <>
               <Card title="Who goes first, and what disturbing them costs">
@@ -55,16 +53,51 @@ export function Policy(): JSX.Element {
                 ) : <Empty>Nobody asks for anything yet.</Empty>}
                 {found.read < found.needs && <p class="note warn">Read {int(found.read)} of {int(found.needs)} needs.</p>}
               </Card>
-              <Card title="Noticed">
-                <ul class="noticed">
-                  <li class={priorities.size === 1 && found.rows.length > 1 ? 'warn' : ''}>{priorities.size === 1 && found.rows.length > 1 ? 'Every class has the same priority: nothing goes first, and nobody is ever preempted.' : `${int(priorities.size)} priorities in use.`}</li>
-                  <li class={pinned.length ? 'warn' : ''}>{pinned.length ? `${int(pinned.reduce((sum, row) => sum + row.machines, 0))} machines are pinned: no risk is worth it to them, at any price.` : 'Nothing is pinned.'}</li>
-                </ul>
-              </Card>
             </>
           );
         }}
       </Ask>
+      <Lints />
     </>
+  );
+}
+
+interface Finding {
+  code: string;
+  severity: string | null;
+  about: string;
+  subject: string;
+  found: string;
+  fix: string;
+  times: number;
+}
+
+function Lints(): JSX.Element {
+  const asked = useAsk<{ data: { findings: Finding[]; needs: number; machines: number; providers: number } }>((signal) => get('lint', {}, signal), 'lint', 20_000);
+  return (
+    <Card title="Wrong or doubtful" aside={<Cli cmd="bigfleet lint" />}>
+      <Ask of={asked} what="lints">
+        {({ data }) => (
+          <>
+            {data.findings.length ? (
+              <table>
+                <thead><tr><th scope="col">Code</th><th scope="col">where</th><th scope="col">what was found</th><th scope="col">what to do</th></tr></thead>
+                <tbody>
+                  {data.findings.slice(0, 200).map((one) => (
+                    <tr>
+                      <th scope="row"><Pill tone={one.severity === 'error' ? 'bad' : 'warn'}>{one.code}</Pill></th>
+                      <td>{one.about} {one.about === 'need' ? <a href={href(['need', one.subject.split('/').pop() ?? ''])}>{one.subject}</a> : one.subject}{one.times > 1 ? ` and ${int(one.times - 1)} more` : ''}</td>
+                      <td>{one.found}</td>
+                      <td>{one.fix}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            ) : <Empty>Nothing: every rule holds.</Empty>}
+            <p class="dim small-text">Looked at {int(data.needs)} needs, {int(data.machines)} machines and {int(data.providers)} providers.</p>
+          </>
+        )}
+      </Ask>
+    </Card>
   );
 }

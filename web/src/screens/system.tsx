@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get, post } from '../api';
-import { ago, change, clock, hourly, int, percent, span, word } from '../format';
+import { ago, change, clock, hourly, int, percent, span, usd, word } from '../format';
 import { useLive } from '../live';
 import type { FateCount, Group, ProviderBrief, SupplyCell } from '../types';
 import { Ask, Card, Cli, Empty, Head, Pill, useAsk } from '../ui';
@@ -75,6 +75,57 @@ function NextCycle(props: { shard: string | undefined; now: string | null }): JS
           </>
         )}
       </Ask>
+    </Card>
+  );
+}
+
+interface Took {
+  samples: number;
+  p10_secs: number;
+  p50_secs: number;
+  p90_secs: number;
+}
+interface TruthRow {
+  provider: string;
+  instance_type: string;
+  capacity_type: string | null;
+  machines: number;
+  min_usd_per_hour: number;
+  max_usd_per_hour: number;
+  max_probability: number;
+  bound_machine_hours: number;
+  promised_interruptions: number;
+  observed_interruptions: number;
+  create: Took | null;
+  configure: Took | null;
+}
+
+const took = (time: Took | null): string => (time && time.samples ? `${span(time.p10_secs)}–${span(time.p90_secs)} (${int(time.samples)})` : '–');
+
+/** What providers promised beside what was seen. */
+function Truth(): JSX.Element {
+  const asked = useAsk<{ data: { rows: TruthRow[] } }>((signal) => get('truth', {}, signal), 'truth', 15_000);
+  return (
+    <Card title="Promised against observed" aside={<Cli cmd="bigfleet get truth" />}>
+      <Ask of={asked} what="observations">
+        {({ data: { rows } }) => rows.length ? (
+          <table>
+            <thead><tr><th scope="col">Sort</th><th scope="col" class="num">$/h</th><th scope="col" class="num">lost/promised</th><th scope="col" class="num wide">create</th><th scope="col" class="num wide">configure</th></tr></thead>
+            <tbody>
+              {rows.slice(0, 60).map((row) => (
+                <tr>
+                  <th scope="row">{row.instance_type} {word(row.capacity_type)}</th>
+                  <td class="num">{row.min_usd_per_hour === row.max_usd_per_hour ? usd(row.min_usd_per_hour) : `${usd(row.min_usd_per_hour)}–${usd(row.max_usd_per_hour)}`}</td>
+                  <td class={row.observed_interruptions > 1 + 3 * row.promised_interruptions ? 'num bad' : 'num'}>{int(row.observed_interruptions)} / {row.promised_interruptions.toFixed(1)}</td>
+                  <td class="num wide">{took(row.create)}</td>
+                  <td class="num wide">{took(row.configure)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ) : <Empty>Nothing was observed yet.</Empty>}
+      </Ask>
+      <p class="dim small-text">Times: nine of ten cases lie between; in brackets how many were seen.</p>
     </Card>
   );
 }
@@ -233,6 +284,7 @@ export function System(): JSX.Element {
               ) : <Empty>No provider.</Empty>}
             </Ask>
           </Card>
+          <Truth />
           <Card title="Sessions" aside={<Cli cmd="bigfleet get sessions" />}>
             <Ask of={sessions} what="sessions">
               {({ rows }) => rows.length ? (

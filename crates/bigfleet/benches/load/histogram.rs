@@ -29,7 +29,9 @@ impl Scrape {
     /// A histogram without labels.
     pub(crate) fn histogram(&self, name: &str) -> Histogram {
         let bucket = |(series, value): &(String, f64)| {
-            let bound = series.strip_prefix(name)?.strip_prefix("_bucket{le=\"")?.strip_suffix("\"}")?;
+            let labels = series.strip_prefix(name)?.strip_prefix("_bucket{")?;
+            let (_, bound) = labels.split_once("le=\"")?;
+            let bound = bound.strip_suffix("\"}")?;
             Some((bound.parse().unwrap_or(f64::INFINITY), *value))
         };
         Histogram(self.0.iter().filter_map(bucket).collect())

@@ -176,8 +176,12 @@ fn list(config: &Config, json: bool) -> Result<(), Failure> {
         }
     } else {
         let heads = ["", "NAME", "SERVER", "CERTIFICATE"];
-        let heads =
-            heads.map(|title| Head { title: title.into(), right: false, shrinks: title == "CERTIFICATE" });
+        let heads = heads.map(|title| Head {
+            title: title.into(),
+            right: false,
+            shrinks: title == "CERTIFICATE",
+            keeps: false,
+        });
         let row = |line: Line<'_>| -> Vec<Cell> {
             let certificate = line.tls_cert.map(|path| path.display().to_string());
             let mark = if line.current { "*" } else { "" };

@@ -41,6 +41,7 @@ impl Coordinator {
     /// The one the flags mean. Nothing is connected before the first question.
     pub(super) fn new(whom: &Whom) -> Result<Self, Failure> {
         let reach = Reach {
+            record: None,
             server: Some(whom.coordinator.clone()),
             context: None,
             tls_cert: whom.tls_cert.clone(),

@@ -69,7 +69,12 @@ pub(crate) async fn list(kind: Kind, args: &ListArgs) -> Result<ExitCode, Failur
     } else {
         let heads: Vec<Head> = titles
             .iter()
-            .map(|title| Head { title: (*title).into(), right: *title == "MACHINES", shrinks: true })
+            .map(|title| Head {
+                title: (*title).into(),
+                right: *title == "MACHINES",
+                shrinks: true,
+                keeps: false,
+            })
             .collect();
         let cells: Vec<Vec<Cell>> =
             rows.iter().map(|(row, _)| row.iter().map(|cell| Cell::from(cell.as_str())).collect()).collect();

@@ -84,7 +84,7 @@ pub(super) fn list(work: &[Work], output: Option<ListFormat>) -> Result<ExitCode
 }
 
 fn table(out: &mut impl Write, work: &[Work], width: Option<usize>, paint: Paint) -> std::io::Result<()> {
-    let head = |title: &str, right| Head { title: title.into(), right, shrinks: !right };
+    let head = |title: &str, right| Head { title: title.into(), right, shrinks: !right, keeps: false };
     let heads = [
         head("CLUSTER", false),
         head("WORK", false),

@@ -1,7 +1,12 @@
 //! What providers say: how old it is, and whether it can be true. And what keeps the shard from acting.
 
-use bigfleet_proto::v1alpha1::CapacityType;
-use bigfleet_view::v1::{GetRailsRequest, ListOffersRequest, ListProvidersRequest, Offer, Provider, Rails};
+use std::collections::BTreeMap;
+
+use bigfleet_proto::v1alpha1::{CapacityType, MachineState};
+use bigfleet_view::v1::{
+    GetRailsRequest, GetSummaryRequest, ListMachinesRequest, ListOffersRequest, ListProvidersRequest, Offer,
+    Provider, Rails, Summary,
+};
 use tokio_stream::StreamExt;
 
 use super::Finding;
@@ -22,11 +27,60 @@ pub(super) async fn check(shard: &Shard, simulated: bool) -> Vec<Finding> {
         Ok(offers) => findings.extend(prices(&offers, simulated)),
         Err(trouble) => findings.push(unanswered("offers", &trouble)),
     }
+    match fleet(shard).await {
+        Ok(found) => findings.extend(found),
+        Err(trouble) => findings.push(unanswered("fleet", &trouble)),
+    }
     match shard.ask(|mut client| async move { client.get_rails(GetRailsRequest::default()).await }).await {
         Ok(rails) => findings.extend(rails_of(&rails)),
         Err(trouble) => findings.push(unanswered("rails", &trouble)),
     }
     findings
+}
+
+/// Whether everybody has what they asked for, and every zone still has machines that work.
+async fn fleet(shard: &Shard) -> Result<Vec<Finding>, Trouble> {
+    let request = GetSummaryRequest { decisions: 1 };
+    let summary = shard.ask(|mut client| async move { client.get_summary(request).await }).await?;
+    let mut found = vec![unmet(&summary)];
+    let request = ListMachinesRequest::default();
+    let mut stream = shard.ask(|mut client| async move { client.list_machines(request).await }).await?;
+    let mut zones: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    while let Some(page) = stream.next().await {
+        for machine in page.map_err(|status| shard.trouble(&status))?.machines {
+            // Quota says nothing about the zone: there is no hardware behind it yet.
+            if machine.host.is_empty() {
+                continue;
+            }
+            let (works, broken) = zones.entry(machine.zone.clone()).or_default();
+            let is_broken = !machine.trouble.is_empty() || machine.state() == MachineState::Failed;
+            *if is_broken { broken } else { works } += 1;
+        }
+    }
+    let dead = zones.into_iter().filter(|(_, (works, broken))| *works == 0 && *broken > 0);
+    found.extend(dead.map(|(zone, (_, broken))| {
+        let says = format!("zone {zone} is dead: all {} of it failed", count(broken, "machine"));
+        Finding::problem(
+            "zones",
+            says,
+            "ask its provider; `bigfleet get machines --troubled` has their errors",
+        )
+    }));
+    Ok(found)
+}
+
+fn unmet(summary: &Summary) -> Finding {
+    let needs = count(summary.needs.into(), "need");
+    if summary.unmet == 0 {
+        return Finding::ok("needs", format!("{needs}, none unmet"));
+    }
+    let worst = summary.worst.first().and_then(|worst| worst.need.as_ref());
+    let name = worst.map(|need| need.id.clone()).unwrap_or_default();
+    Finding::warning(
+        "needs",
+        format!("{} of {needs} unmet", summary.unmet),
+        format!("bigfleet explain need {name} says why and what would help"),
+    )
 }
 
 fn unanswered(check: &'static str, trouble: &Trouble) -> Finding {

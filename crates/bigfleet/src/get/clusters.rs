@@ -119,6 +119,10 @@ impl Listing for Args {
         lane(cluster).cluster
     }
 
+    fn asks_for(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn at(&self) -> Option<&At> {
         self.back.at.as_ref()
     }

@@ -13,12 +13,14 @@ type CellOf<T> = Box<dyn Fn(&T, i64) -> Cell>;
 type KeyOf<T> = Box<dyn Fn(&T) -> f64>;
 
 /// One column of a list of `T`.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing about how it is shown")]
 pub(super) struct Column<T> {
     /// What people type; the title is the same in capitals.
     pub(super) name: String,
     wide: bool,
     right: bool,
     shrinks: bool,
+    keeps: bool,
     cell: CellOf<T>,
     key: Option<KeyOf<T>>,
 }
@@ -31,6 +33,7 @@ impl<T> Column<T> {
             wide: false,
             right: false,
             shrinks: false,
+            keeps: false,
             cell: Box::new(move |item, now| cell(item, now).into()),
             key: None,
         }
@@ -55,8 +58,14 @@ impl<T> Column<T> {
         Self { shrinks: true, ..self }
     }
 
+    /// Others are left out before it is, where there is no room.
+    pub(super) fn keeps(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+
     pub(super) fn head(&self) -> Head {
-        Head { title: self.name.to_uppercase(), right: self.right, shrinks: self.shrinks }
+        let Self { right, shrinks, keeps, .. } = *self;
+        Head { title: self.name.to_uppercase(), right, shrinks, keeps }
     }
 
     pub(super) fn cell(&self, item: &T, now_unix_nanos: i64) -> Cell {

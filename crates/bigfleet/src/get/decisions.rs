@@ -44,16 +44,17 @@ pub(crate) struct Args {
     /// Also the older ones that only the record has
     #[arg(long)]
     all: bool,
+    /// One row for every time something was decided; else what was withheld again and again is one row with a count
+    #[arg(long)]
+    every: bool,
     #[command(flatten)]
     pub(super) list: ListArgs,
 }
 
-/// The reason, or what withheld it: that matters more.
+/// What withheld it, if anything did, and the reason.
 fn why(decision: &Decision) -> Cell {
-    if sentence::withheld(decision) {
-        return Cell::toned(format!("withheld: {}", fate(decision.fate)), Tone::Warn);
-    }
-    sentence::why(decision).into()
+    let tone = if sentence::withheld(decision) { Tone::Warn } else { Tone::Plain };
+    Cell::toned(sentence::why_and_fate(decision), tone)
 }
 
 impl Listing for Args {
@@ -75,17 +76,23 @@ impl Listing for Args {
             ),
             Column::new("kind", |decision: &Decision, _| kind(decision.kind)),
             Column::new("machine", |decision: &Decision, _| decision.machine.clone()),
-            Column::new("cluster", |decision: &Decision, _| decision.cluster.clone()),
-            Column::new("need", |decision: &Decision, _| {
-                decision.need.as_ref().map(need).unwrap_or_default()
-            })
-            .shrinks(),
             Column::number(
                 "usd",
                 |decision: &Decision| decision.usd_per_hour,
                 |decision, _| hourly(decision.usd_per_hour),
             ),
-            Column::new("why", |decision: &Decision, _| why(decision)).shrinks(),
+            Column::new("cluster", |decision: &Decision, _| decision.cluster.clone()),
+            Column::new("need", |decision: &Decision, _| {
+                decision.need.as_ref().map(need).unwrap_or_default()
+            })
+            .shrinks(),
+            Column::new("why", |decision: &Decision, _| why(decision)).shrinks().keeps(),
+            Column::number(
+                "times",
+                |decision: &Decision| f64::from(decision.times.max(1)),
+                |decision, _| decision.times.max(1).to_string(),
+            )
+            .wide(),
             Column::new("fate", |decision: &Decision, _| fate(decision.fate)).wide(),
             Column::new("type", |decision: &Decision, _| decision.instance_type.clone()).wide(),
             Column::new("capacity", |decision: &Decision, _| capacity_type(decision.capacity_type)).wide(),
@@ -123,6 +130,7 @@ impl Listing for Args {
             machine: self.machine.clone().unwrap_or_default(),
             need: self.need.clone().unwrap_or_default(),
             limit: self.list.server_limit(),
+            fold: !self.every,
             from_record: self.all || self.since.is_some() || self.until.is_some(),
             ..ListDecisionsRequest::default()
         };

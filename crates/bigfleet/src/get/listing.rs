@@ -65,11 +65,6 @@ pub(super) async fn moment(shard: &Shard, at: Option<&At>) -> Result<Option<Mome
     })
 }
 
-/// When what an answer shows was so: ages are told from there.
-pub(super) fn seen_at(as_of: &AsOf) -> i64 {
-    if as_of.from_record { as_of.cycle_unix_nanos } else { as_of.now_unix_nanos }
-}
-
 impl ListArgs {
     /// What is asked for, or what fits where the list goes.
     pub(super) fn format(&self, terminal: &Terminal) -> ListFormat {
@@ -136,6 +131,16 @@ pub(super) trait Listing {
     /// Whether the newest comes first, so that a watch must turn the list round.
     fn newest_first() -> bool {
         false
+    }
+
+    /// The name somebody asks for, which must be there: an empty answer to it is a mistake.
+    fn asks_for(&self) -> Option<&str> {
+        None
+    }
+
+    /// By which column a table is sorted if nobody says.
+    fn usual_order() -> Option<&'static str> {
+        None
     }
 
     /// Which moment is asked about, if not now.

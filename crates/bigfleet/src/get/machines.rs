@@ -24,9 +24,12 @@ pub(crate) struct Args {
     name: Option<String>,
     #[command(flatten)]
     filter: Filter,
-    /// Only those bound for this need
+    /// Only those this need claims: what it has, keeps or is given
     #[arg(long, value_name = "NEED")]
     need: Option<String>,
+    /// Only those that were bound or bought for this need, whoever claims them now
+    #[arg(long, value_name = "NEED")]
+    bound_for: Option<String>,
     /// Only those something is wrong with
     #[arg(long)]
     troubled: bool,
@@ -92,6 +95,10 @@ fn note(machine: &Machine, now: i64) -> Cell {
     if under_way.until_unix_nanos > now {
         let _ = write!(text, ", {} left", crate::words::short_span(under_way.until_unix_nanos - now));
     }
+    if let Some(expected) = machine.expected.as_ref().filter(|expected| expected.to_unix_nanos > now) {
+        let span = |time: i64| crate::words::short_span((time - now).max(0));
+        let _ = write!(text, ", done in {}-{}", span(expected.from_unix_nanos), span(expected.to_unix_nanos));
+    }
     Cell::toned(text, Tone::Warn)
 }
 
@@ -114,7 +121,7 @@ impl Listing for Args {
             ),
             Column::new("cluster", |machine: &Machine, _| machine.cluster.clone()),
             Column::new("need", |machine: &Machine, _| {
-                machine.bound_for.as_ref().map(need).unwrap_or_default()
+                machine.claimed_by.as_ref().map(need).unwrap_or_default()
             })
             .shrinks(),
             Column::number(
@@ -123,6 +130,10 @@ impl Listing for Args {
                 |machine, now| age(machine.state_since_unix_nanos, now),
             ),
             Column::new("note", note).shrinks(),
+            Column::new("bound-for", |machine: &Machine, _| {
+                machine.bound_for.as_ref().map(need).unwrap_or_default()
+            })
+            .wide(),
             Column::new("provider", |machine: &Machine, _| machine.provider.clone()).wide(),
             Column::new("host", |machine: &Machine, _| machine.host.clone()).wide(),
             Column::number(
@@ -164,6 +175,14 @@ impl Listing for Args {
         machine.id.clone()
     }
 
+    fn usual_order() -> Option<&'static str> {
+        Some("id")
+    }
+
+    fn asks_for(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn at(&self) -> Option<&At> {
         self.back.at.as_ref()
     }
@@ -172,6 +191,7 @@ impl Listing for Args {
         let filter = MachineFilter {
             id_prefix: self.name.clone().unwrap_or_default(),
             need: self.need.clone().unwrap_or_default(),
+            bound_for: self.bound_for.clone().unwrap_or_default(),
             troubled: self.troubled,
             ..self.filter.message()
         };

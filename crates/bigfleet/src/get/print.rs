@@ -6,8 +6,9 @@ use bigfleet_model::text::shown;
 use bigfleet_view::v1::AsOf;
 
 use super::column::Column;
-use super::listing::{Listing, seen_at};
+use super::listing::Listing;
 use crate::output::{Cell, Grid, Head, ListFormat, Shown, Terminal, write_json_line, write_yaml};
+use crate::sentence::seen_at;
 
 /// So many rows settle the widths of a table.
 const FIRST_ROWS: usize = 1000;

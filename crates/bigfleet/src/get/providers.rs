@@ -96,6 +96,10 @@ impl Listing for Args {
         brief(provider).name
     }
 
+    fn asks_for(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn at(&self) -> Option<&At> {
         self.back.at.as_ref()
     }

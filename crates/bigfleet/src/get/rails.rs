@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bigfleet_view::v1::{GetRailsRequest, Rails};
 
-use super::listing::{moment, seen_at};
+use super::listing::moment;
 use super::providers::{brief, status};
 use crate::at::At;
 use crate::context::Reach;
@@ -13,6 +13,7 @@ use crate::exit::Failure;
 use crate::output::{AnswerArgs, AnswerFormat, Shown, Story, Terminal, Tone, stdout, write_data};
 use crate::reach::Shard;
 use crate::sentence;
+use crate::sentence::seen_at;
 use crate::words::{clock_time, count, fate, hourly, kind, one_of, span, thousands};
 
 /// The rails: caps, bounds, pauses, guards, and what they withhold now.

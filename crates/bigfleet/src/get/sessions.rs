@@ -55,6 +55,10 @@ impl Listing for Args {
         session.cluster.clone()
     }
 
+    fn asks_for(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn at(&self) -> Option<&At> {
         self.back.at.as_ref()
     }

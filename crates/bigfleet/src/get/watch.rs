@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use bigfleet_view::v1::{AsOf, WatchRequest};
 use prost::Message;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use tokio_stream::StreamExt;
 use super::column::{Order, choose};
 use super::listing::{ListArgs, Listing, Pages, moment};
 use super::print::Printer;
+use crate::context::Target;
 use crate::exit::Failure;
 use crate::output::{ListFormat, Terminal, note, stdout, write_json_line, write_yaml};
 use crate::reach::Shard;
@@ -52,8 +54,15 @@ impl<L: Listing> Getter<'_, L> {
         let mut out = stdout();
         let aside = self.print(&mut out, |_| true, false).await?;
         out.flush()?;
+        if let (0, Some(name)) = (aside.printed, self.listing.asks_for()) {
+            return Err(Failure::Usage(anyhow!(
+                "there is no {noun} {name:?}, nor one whose name begins so; `bigfleet get {noun}s` lists them ({at})",
+                noun = L::NOUN,
+                at = self.shard.target.server
+            )));
+        }
         if matches!(self.format, ListFormat::Table | ListFormat::Wide) {
-            note(&aside.text(L::NOUN));
+            note(&aside.text(L::NOUN, &self.shard.target));
         }
         Ok(())
     }
@@ -70,7 +79,7 @@ impl<L: Listing> Getter<'_, L> {
             if table {
                 let mut screen = Vec::new();
                 let aside = self.print(&mut screen, |_| true, false).await?;
-                self.draw(&mut out, &screen, &aside.text(L::NOUN))?;
+                self.draw(&mut out, &screen, &aside.text(L::NOUN, &self.shard.target))?;
             } else {
                 // Into a pipe: what is new, has changed, or is gone.
                 seen.look_again();
@@ -125,7 +134,11 @@ impl<L: Listing> Getter<'_, L> {
     ) -> Result<Aside, Failure> {
         let wide = self.format == ListFormat::Wide;
         let columns = choose(&L::columns, &self.args.columns, wide, &L::column_named)?;
-        let order = Order::read(&L::columns, &self.args.sort, &L::column_named)?;
+        let is_table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
+        let usual =
+            L::usual_order().filter(|_| is_table && self.args.sort.is_empty() && self.args.limit.is_none());
+        let sort = usual.map_or_else(|| self.args.sort.clone(), |column| vec![column.to_owned()]);
+        let order = Order::read(&L::columns, &sort, &L::column_named)?;
         let mut pages = self.pages(wide).await?;
         let mut printer = Printer::<L>::new(self.format, &self.terminal, &columns);
         let mut as_of = AsOf::default();
@@ -207,7 +220,7 @@ struct Removed<'a> {
 }
 
 impl Aside {
-    fn text(&self, noun: &str) -> String {
+    fn text(&self, noun: &str, target: &Target) -> String {
         let AsOf { cycle, cycle_unix_nanos, now_unix_nanos, simulated, .. } = self.as_of;
         let mut text = count(self.printed, noun);
         if self.printed == 0 {
@@ -221,6 +234,7 @@ impl Aside {
         if simulated {
             text.push_str(", SIMULATED");
         }
+        let _ = write!(text, ", {target}");
         if !self.left_out.is_empty() {
             let _ = write!(text, "; no room for {} (-o wide)", self.left_out.join(", ").to_lowercase());
         }

@@ -13,6 +13,8 @@ use super::{Paint, Tone};
 const GAP: usize = 2;
 /// A column is not made narrower than this.
 const NARROWEST: usize = 8;
+/// Nor one that is to be kept than this: less of a reason says nothing.
+const NARROWEST_KEPT: usize = 24;
 
 /// The head of a column.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct Head {
     pub(crate) right: bool,
     /// Whether its text may be cut if there is no room.
     pub(crate) shrinks: bool,
+    /// Whether others are left out before it is.
+    pub(crate) keeps: bool,
 }
 
 /// One field of a row.
@@ -104,7 +108,8 @@ fn shrink(widths: &mut [Option<usize>], heads: &[Head], width: usize) {
         let kept = widths.iter().flatten();
         let total = kept.clone().sum::<usize>() + GAP * kept.count().saturating_sub(1);
         let Some(over) = total.checked_sub(width).filter(|over| *over > 0) else { return };
-        let floor = |column: usize| heads[column].title.width().max(NARROWEST);
+        let narrowest = |column: usize| if heads[column].keeps { NARROWEST_KEPT } else { NARROWEST };
+        let floor = |column: usize| heads[column].title.width().max(narrowest(column));
         let cuttable = (0..heads.len()).filter(|column| heads[*column].shrinks);
         let widest = cuttable
             .filter_map(|column| Some((widths[column]?, column)))
@@ -114,9 +119,9 @@ fn shrink(widths: &mut [Option<usize>], heads: &[Head], width: usize) {
             widths[column] = Some(now.saturating_sub(over).max(floor(column)).max(now / 2));
             continue;
         }
-        let Some(last) = widths.iter().rposition(Option::is_some).filter(|column| *column > 0) else {
-            return;
-        };
+        let left = |column: &usize| *column > 0 && widths[*column].is_some();
+        let ordinary = (0..heads.len()).rev().filter(left).find(|column| !heads[*column].keeps);
+        let Some(last) = ordinary.or_else(|| (0..heads.len()).rev().find(left)) else { return };
         widths[last] = None;
     }
 }
@@ -143,7 +148,7 @@ mod tests {
     use super::*;
 
     fn head(title: &str, right: bool, shrinks: bool) -> Head {
-        Head { title: title.into(), right, shrinks }
+        Head { title: title.into(), right, shrinks, keeps: false }
     }
 
     fn shown(heads: &[Head], rows: &[&[&str]], width: Option<usize>) -> String {
@@ -178,6 +183,18 @@ mod tests {
         );
         assert_eq!(shown(&heads, &row, Some(16)), "NAME  WHY\nname  a long …\n");
         assert_eq!(shown(&heads, &row, Some(2)), "NAME\nname\n", "the first stays, whatever the width");
+    }
+
+    #[test]
+    fn what_is_to_be_kept_stays_while_others_go() {
+        let kept = Head { keeps: true, ..head("WHY", false, true) };
+        let heads =
+            [head("NAME", false, false), head("CLUSTER", false, false), head("NEED", false, false), kept];
+        let row: [&[&str]; 1] = [&["a-long-name", "cluster", "77aa88bb", "a reason that nobody should miss"]];
+        assert_eq!(
+            shown(&heads, &row, Some(46)),
+            "NAME         CLUSTER  WHY\na-long-name  cluster  a reason that nobody sh…\n"
+        );
     }
 
     #[test]

@@ -204,6 +204,7 @@ impl Trouble {
 /// How to get somebody to listen.
 fn start(target: &Target) -> String {
     match &target.source {
+        Source::Record => "is the record whole? `bigfleet record list` shows what can be read of it".into(),
         Source::Default => "start one with `bigfleet up`, or name another with --server or --context".into(),
         Source::Up(path) => format!(
             "that `bigfleet up` has ended without clearing up; start it again, or remove {}",

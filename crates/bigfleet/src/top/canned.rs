@@ -150,6 +150,7 @@ pub(crate) fn decisions() -> Vec<Decision> {
         need: Some(need_ref("c0ffee01", "shop", "")),
         priority: 100_000,
         why: Some(Why {
+            brief: false,
             rule: Rule::Bargain.into(),
             figure: 0.122,
             share: Some(0.8),

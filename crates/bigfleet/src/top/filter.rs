@@ -94,7 +94,7 @@ pub(crate) fn machines_request(pairs: &[Pair]) -> Result<ListMachinesRequest, St
 
 /// The request for decisions.
 pub(crate) fn decisions_request(pairs: &[Pair]) -> Result<ListDecisionsRequest, String> {
-    let mut request = ListDecisionsRequest { limit: ROWS, ..ListDecisionsRequest::default() };
+    let mut request = ListDecisionsRequest { limit: ROWS, fold: true, ..ListDecisionsRequest::default() };
     for (key, value) in pairs {
         match key.as_str() {
             "cluster" => request.cluster.clone_from(value),

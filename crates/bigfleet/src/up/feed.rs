@@ -5,12 +5,15 @@ use std::io;
 use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
+use bigfleet_proto::v1alpha1::MachineState;
 use bigfleet_tell::feed::Fresh;
 use bigfleet_view::v1::{ActionKind, Decision, Fate, Rule, Summary, WatchEvent, WatchRequest};
 use bigfleet_view::view_client;
 use tonic::transport::Channel;
 
 use super::write;
+use crate::group::{Group, groups};
+use crate::sentence::is_owned;
 use crate::words;
 
 /// How long to wait before the shard is asked again. Real time.
@@ -47,11 +50,15 @@ struct Feed {
 impl Feed {
     fn lines(&mut self, event: &WatchEvent) -> String {
         let mut text = String::new();
+        let mut new = Vec::new();
         for decision in &event.decisions {
             self.last_cycle = self.last_cycle.max(decision.cycle);
             if self.fresh.is_new(decision) {
-                let _ = writeln!(text, "{}", line(decision));
+                new.push(decision);
             }
+        }
+        for group in groups(new) {
+            let _ = writeln!(text, "{}", line(&group));
         }
         if event.skipped > 0 {
             let _ = writeln!(text, "          {} more decisions; bigfleet get decisions", event.skipped);
@@ -85,25 +92,28 @@ fn time(unix_nanos: i64) -> String {
     words::zoned(unix_nanos).strftime("%H:%M:%S").to_string()
 }
 
-/// One decision: when, what, which machine, for whom, how much, why.
-fn line(decision: &Decision) -> String {
-    let (verb, by) = match decision.kind() {
-        ActionKind::Bootstrap => ("bind", "for"),
-        ActionKind::Provision => ("buy", "for"),
-        ActionKind::Preempt => ("preempt", "from"),
-        ActionKind::Reclaim => ("reclaim", "from"),
-        ActionKind::Delete => ("give back", ""),
-        ActionKind::Unspecified => ("?", ""),
+/// One decision or several that belong together: when, what, which machines, for whom, how much, why.
+fn line(group: &Group<'_>) -> String {
+    let decision = group.first();
+    let by = match decision.kind() {
+        ActionKind::Bootstrap | ActionKind::Provision => "for",
+        ActionKind::Preempt | ActionKind::Reclaim => "from",
+        ActionKind::Delete | ActionKind::Unspecified => "",
     };
-    let mut text = format!("{}  {verb:<9} {}", time(decision.unix_nanos), decision.machine);
-    if decision.capacity_type != 0 {
+    let verb = words::kind(decision.kind).to_lowercase();
+    let is_one = group.decisions.len() == 1;
+    let what = if is_one { decision.machine.clone() } else { group.machines() };
+    let mut text = format!("{}  {verb:<9} {what}", time(decision.unix_nanos));
+    if is_one && decision.capacity_type != 0 {
         let _ = write!(text, " {}", words::capacity_type(decision.capacity_type));
     }
     if !by.is_empty() && !decision.cluster.is_empty() {
         let _ = write!(text, " {by} {}", decision.cluster);
     }
-    if decision.usd_per_hour > 0.0 {
-        let _ = write!(text, " {}", words::hourly(decision.usd_per_hour));
+    if is_one && decision.usd_per_hour > 0.0 {
+        let is_there = decision.kind() == ActionKind::Bootstrap && is_owned(decision.capacity_type);
+        let more = if is_there { "$0 more".into() } else { words::hourly(decision.usd_per_hour) };
+        let _ = write!(text, " {more}");
     }
     let _ = write!(text, "  {}", reason(decision));
     if decision.fate() != Fate::Begun {
@@ -118,7 +128,13 @@ fn reason(decision: &Decision) -> String {
     let next = why.and_then(|why| why.runner_up.as_ref()).map(|next| next.figure);
     let beat = |next: f64| format!("; next best {}", words::hourly(next));
     match (why.map(bigfleet_view::v1::Why::rule), decision.kind()) {
-        (Some(Rule::PaidFor), _) => format!("need {}: already paid for", need.unwrap_or_default()),
+        (Some(Rule::PaidFor), _) => {
+            let next = why.and_then(|why| why.runner_up.as_ref());
+            let next = next.filter(|next| next.state() == MachineState::Speculative && !next.given_back);
+            let buying = next
+                .map_or(String::new(), |next| format!("; buying would add {}", words::hourly(next.figure)));
+            format!("need {}: already paid for{buying}", need.unwrap_or_default())
+        }
         (Some(Rule::Bargain), _) => {
             let whole = |figure: f64, share: Option<f64>| {
                 let resources = why.map_or(1, |why| why.resources).max(1);
@@ -180,11 +196,27 @@ mod tests {
                 share: Some(0.8),
                 resources: 2,
                 runner_up: Some(runner_up),
+                brief: false,
             }),
             capacity_type: CapacityType::Spot.into(),
             usd_per_hour: 0.121,
             ..Decision::default()
         }
+    }
+
+    fn one(decision: &Decision) -> String {
+        line(&Group { decisions: vec![decision] })
+    }
+
+    #[test]
+    fn decisions_that_belong_together_are_one_line() {
+        let more = Decision { machine: "sim-zone-b-std-8-000032".into(), ..bought() };
+        let event = WatchEvent { decisions: vec![bought(), more], ..WatchEvent::default() };
+        let text = Feed::default().lines(&event);
+        assert_eq!(
+            without_time(text.trim_end()),
+            "provision 2 spot ($0.242/h) for shop  need 77aa88bb: best bargain, $0.305/h for all; next best $0.76/h"
+        );
     }
 
     fn without_time(line: &str) -> &str {
@@ -194,8 +226,8 @@ mod tests {
     #[test]
     fn a_line_has_machine_money_and_reason() {
         assert_eq!(
-            without_time(&line(&bought())),
-            "buy       sim-zone-b-std-8-000031 spot for shop $0.121/h  need 77aa88bb: best bargain, $0.305/h for all; next best $0.76/h"
+            without_time(&one(&bought())),
+            "provision sim-zone-b-std-8-000031 spot for shop $0.121/h  need 77aa88bb: best bargain, $0.305/h for all; next best $0.76/h"
         );
         let taken = Decision {
             kind: ActionKind::Preempt.into(),
@@ -205,7 +237,7 @@ mod tests {
             ..bought()
         };
         assert_eq!(
-            without_time(&line(&taken)),
+            without_time(&one(&taken)),
             "preempt   sim-zone-b-std-8-000031 spot from batch $0.121/h  need 77aa88bb of priority 900,000 takes it"
         );
     }

@@ -76,6 +76,48 @@ fn a_pause_must_say_why_and_how_long() {
 }
 
 #[test]
+fn costs_by_cluster_and_cause_and_what_they_should_be() {
+    let (server, user) = (Server::start(), User::new());
+    let ask = |arguments: &[&str]| {
+        let said =
+            user.run_wide(90, &[&["cost"], arguments, &["-o", "text", "--server", &server.url]].concat());
+        said.all(&server.url)
+    };
+    insta::assert_snapshot!(ask(&[]));
+    insta::assert_snapshot!(ask(&["--last", "1h", "--by", "cause,capacity", "--quick"]));
+}
+
+#[test]
+fn lints_have_codes_fixes_and_an_exit_code() {
+    let (server, user) = (Server::start(), User::new());
+    let said = user.run_wide(90, &["lint", "-o", "text", "--server", &server.url]);
+    assert_eq!(said.code, 1);
+    insta::assert_snapshot!(said.all(&server.url));
+    let rules = user.run(&["lint", "--rules"]).fine();
+    assert!(rules.lines().count() >= 12 && rules.contains("BF101  error"), "{rules}");
+}
+
+#[test]
+fn providers_are_held_to_their_promises() {
+    let (server, user) = (Server::start(), User::new());
+    let said = user.run_wide(140, &["get", "truth", "-o", "table", "--server", &server.url]);
+    insta::assert_snapshot!(said.all(&server.url));
+}
+
+#[test]
+fn a_name_nobody_has_is_no_empty_list() {
+    let (server, user) = (Server::start(), User::new());
+    let said = user.run(&["get", "truth", "nobody", "-o", "table", "--server", &server.url]);
+    assert_eq!(said.code, 0, "the server decides what passes; this one lists everything");
+    let said = user.run(&["pause", "--reason", "x", "--server", &server.url]);
+    assert!(
+        said.code == 2 && said.err.contains("--until-resumed") && said.err.contains("--for"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn a_doctor_finds_what_is_wrong() {
     let (server, user) = (Server::start(), User::new());
     let said = user.run_wide(80, &["doctor", "-o", "text", "--server", &server.url]);

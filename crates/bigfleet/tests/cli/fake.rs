@@ -77,8 +77,9 @@ impl View for Fake {
         Ok(Response::new(self.manner.version.clone()))
     }
 
-    async fn get_summary(&self, _: Request<GetSummaryRequest>) -> Result<Response<Summary>, Status> {
-        Err(Status::unimplemented("not part of the story"))
+    async fn get_summary(&self, request: Request<GetSummaryRequest>) -> Result<Response<Summary>, Status> {
+        self.hear("get_summary", request)?;
+        Ok(Response::new(story::summary()))
     }
 
     type WatchStream = Pages<WatchEvent>;
@@ -182,8 +183,22 @@ impl View for Fake {
         Ok(Response::new(story::rails()))
     }
 
-    async fn get_costs(&self, _: Request<GetCostsRequest>) -> Result<Response<Costs>, Status> {
-        Err(Status::unimplemented("not part of the story"))
+    async fn get_costs(&self, request: Request<GetCostsRequest>) -> Result<Response<Costs>, Status> {
+        let request = self.hear("get_costs", request)?;
+        Ok(Response::new(story::costs(&request)))
+    }
+
+    async fn lint(&self, request: Request<LintRequest>) -> Result<Response<LintAnswer>, Status> {
+        self.hear("lint", request)?;
+        Ok(Response::new(story::lints()))
+    }
+
+    async fn get_provider_truth(
+        &self,
+        request: Request<GetProviderTruthRequest>,
+    ) -> Result<Response<ProviderTruth>, Status> {
+        self.hear("get_provider_truth", request)?;
+        Ok(Response::new(story::provider_truth()))
     }
 
     async fn explain_need(

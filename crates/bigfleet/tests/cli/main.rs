@@ -5,6 +5,7 @@ mod contexts;
 mod explain;
 mod fake;
 mod get;
+mod on_record;
 #[path = "../support/operator.rs"]
 #[allow(dead_code, reason = "other tests ask it more")]
 mod operator;

@@ -58,6 +58,6 @@ impl Said {
     /// Everything, for snapshots. The port of the server differs in every run.
     pub(crate) fn all(self, server: &str) -> String {
         let text = format!("{}-- standard error --\n{}-- exit code {} --\n", self.out, self.err, self.code);
-        text.replace(server, "http://SERVER")
+        text.replace(server, "http://SERVER").replace(server.trim_start_matches("http://"), "SERVER")
     }
 }

@@ -169,6 +169,7 @@ fn spot_machine() -> Machine {
         interruption_probability: 0.0021,
         provides: map(&[("cpu", "7500m"), ("memory", "30Gi")]),
         bound_for: Some(web()),
+        claimed_by: Some(web()),
         bound_priority: 100_000,
         state_since_unix_nanos: NOW - 12 * MINUTE,
         interruption_penalty_usd: 0.5,
@@ -294,6 +295,7 @@ fn bought() -> Decision {
         priority: 100_000,
         fate: Fate::Begun.into(),
         why: Some(Why {
+            brief: false,
             rule: Rule::Bargain.into(),
             figure: 0.122,
             share: Some(0.8),

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "tests report how long each hop took")]
 
 mod bars;
+mod brownfield;
 mod cluster;
 mod document;
 mod explain;
@@ -27,6 +28,7 @@ fn one_cluster() {
         scenarios![
             walk::pods_become_nodes_and_nodes_go_politely,
             fragments::awkward_pods_get_their_places_and_then_nothing_moves,
+            brownfield::nodes_that_were_there_are_not_bought_again,
             explain::a_pod_is_explained_through_the_cluster_and_through_the_shard,
         ],
     );

@@ -82,6 +82,25 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
     hops.reached("operator killed and started again: drain resumed");
     assert_eq!(shop.pods(ns).await.len(), 2, "still honoured");
 
+    // Demand returns within the grace: the machine stays, and takes pods again.
+    shop.scale(ns, "web", 4).await;
+    shop.until("the node to be uncordoned", async || {
+        let nodes = shop.all::<Node>().await;
+        let drained = nodes.iter().find(|other| other.name_any() == node)?;
+        (!is_cordoned(drained) && !drained.annotations().contains_key("bigfleet.lucy.sh/drain")).then_some(())
+    })
+    .await;
+    shop.all_run(ns, 4).await;
+    hops.reached("demand returned → reclaim taken back → node uncordoned → pods run");
+    assert!(shop.events("Node").await.contains("TakenBack"));
+    assert_eq!(shop.all::<UpcomingNode>().await.len(), 2, "nothing was bought for it");
+
+    for pods in [3, 2] {
+        shop.scale(ns, "web", pods).await;
+        shop.all_run(ns, pods as usize).await;
+    }
+    let node = drained(&shop).await;
+    hops.reached("scaled down again, reclaimed again, held by the budget again");
     no_budget(&shop, ns).await;
     shop.until("the node to go", async || {
         (!shop.all::<Node>().await.iter().any(|other| other.name_any() == node)).then_some(())
@@ -112,14 +131,15 @@ async fn drained(shop: &Cluster) -> String {
         shop.events("Node").await.contains("EvictionBlocked").then_some(())
     })
     .await;
-    let cordoned: Vec<Node> = shop
-        .all::<Node>()
-        .await
-        .into_iter()
-        .filter(|node| node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true)))
-        .collect();
-    assert_eq!(cordoned.len(), 1, "one machine is too many");
-    cordoned[0].name_any()
+    shop.until("one node to be cordoned", async || {
+        let cordoned: Vec<Node> = shop.all::<Node>().await.into_iter().filter(is_cordoned).collect();
+        (cordoned.len() == 1).then(|| cordoned[0].name_any())
+    })
+    .await
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
 }
 
 /// A disruption budget that lets nobody go, in the version the server has.

@@ -243,8 +243,18 @@ async fn races(c: Context) -> Verdict {
         let rest = c.settle(&reference.id.clone()).await?;
         let Some((explained, seen)) = explain(reference, &answers, &operations, &rest) else {
             let list: Vec<String> = answers.iter().map(in_words).collect();
-            let expected = "an order of the four calls that explains the answers and the machine at rest";
-            return failed(expected, format!("{}; at rest {:?}", list.join("; "), state_of(&rest)));
+            let list = list.join("; ");
+            let (_, blamed) = blame(reference, &answers, &operations, 0);
+            // If some order explains every answer, it is the machine at rest that does not follow from them.
+            return if blamed.is_empty() {
+                let expected = "a machine at rest that follows from the four answers";
+                failed(expected, format!("{list}; at rest {:?}", state_of(&rest)))
+            } else {
+                failed(
+                    "an order of the four calls that explains their answers",
+                    format!("{blamed}; all four: {list}"),
+                )
+            };
         };
         (*reference, operations) = (explained, seen);
         bursts += 1;
@@ -276,6 +286,39 @@ fn explain(
             .collect();
         explain(&reference, &others, &operations, rest)
     })
+}
+
+/// The first answer that no order of the calls allows: of the orders that explain most, what stops them. Empty if one
+/// explains all.
+fn blame(
+    reference: &Reference,
+    answers: &[Answered],
+    operations: &BTreeSet<String>,
+    explained: usize,
+) -> (usize, String) {
+    let mut best: Option<(usize, String)> = None;
+    for (place, answered) in answers.iter().enumerate() {
+        let (mut reference, mut operations) = (reference.clone(), operations.clone());
+        let (order, token, answer) = answered;
+        let found = match reference.judge(order, token, answer, &mut operations) {
+            Ok(()) => {
+                let mut others = answers.to_vec();
+                drop(others.remove(place));
+                blame(&reference, &others, &operations, explained + 1)
+            }
+            Err(Ended::Failed { expected, got }) => {
+                (explained, format!("{}: expected {expected}, got {got}", in_words(answered)))
+            }
+            Err(Ended::Skipped(_)) => continue,
+        };
+        if found.1.is_empty() {
+            return found;
+        }
+        if best.as_ref().is_none_or(|(most, _)| found.0 > *most) {
+            best = Some(found);
+        }
+    }
+    best.unwrap_or((explained, String::new()))
 }
 
 fn in_words((order, token, answer): &Answered) -> String {

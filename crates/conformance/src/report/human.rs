@@ -16,9 +16,10 @@ pub fn list(behaviours: &[Behaviour], out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the report as text.
 pub fn human(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    for result in &report.results {
+    for result in report.results.iter().filter(|result| !matches!(result.outcome, Outcome::Skipped(_))) {
         detail(result, out)?;
     }
+    skips(report, out)?;
     latencies(report, out)?;
     writeln!(out, "{:<8} {:>7} {:>7} {:>8} {:>9}", "group", "passed", "failed", "skipped", "time")?;
     for group in Group::ALL {
@@ -36,20 +37,48 @@ pub fn human(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nprovider {}, seed {}", report.address, report.seed)
 }
 
+/// Skipped checks by the reason they share: twenty that need the same thing say it once.
+fn skips(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for result in &report.results {
+        let Outcome::Skipped(reason) = &result.outcome else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, ids)) => ids.push(result.behaviour.id),
+            None => reasons.push((reason, vec![result.behaviour.id])),
+        }
+    }
+    for (reason, ids) in reasons {
+        writeln!(out, "SKIPPED {}", ids.join(", "))?;
+        writeln!(out, "    {}\n", printable(reason))?;
+    }
+    Ok(())
+}
+
+/// Calls without the looks in between: a poll that was answered like the one before says nothing new.
+fn without_polls(calls: &[String]) -> Vec<String> {
+    let mut told: Vec<(&str, usize)> = Vec::new();
+    for call in calls {
+        match told.last_mut() {
+            Some((last, times)) if *last == call => *times += 1,
+            _ => told.push((call, 1)),
+        }
+    }
+    let times = |(call, times): (&str, usize)| {
+        if times > 1 { format!("{call}  ({times} times)") } else { call.to_owned() }
+    };
+    told.into_iter().map(times).collect()
+}
+
 fn detail(result: &CheckResult, out: &mut dyn Write) -> io::Result<()> {
     let behaviour = &result.behaviour;
     match &result.outcome {
-        Outcome::Passed => return Ok(()),
-        Outcome::Skipped(reason) => {
-            writeln!(out, "SKIPPED {} {}", behaviour.id, behaviour.title)?;
-            writeln!(out, "    {}", printable(reason))?;
-        }
+        Outcome::Passed | Outcome::Skipped(_) => return Ok(()),
         Outcome::Failed(failure) => {
             writeln!(out, "FAILED  {} {}", behaviour.id, behaviour.title)?;
             writeln!(out, "    expected   {}", printable(&failure.expected))?;
             writeln!(out, "    got        {}", printable(&failure.got))?;
             writeln!(out, "    it means   {} (contract {})", behaviour.failure_means, behaviour.contract)?;
-            for (index, call) in failure.calls.iter().enumerate() {
+            for (index, call) in without_polls(&failure.calls).iter().enumerate() {
                 writeln!(
                     out,
                     "    {} {}",
@@ -98,6 +127,12 @@ fn millis(span: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_poll_that_says_the_same_again_is_counted() {
+        let calls = ["Create a: OK", "Get a: CREATING", "Get a: CREATING", "Get a: IDLE"].map(String::from);
+        assert_eq!(without_polls(&calls), ["Create a: OK", "Get a: CREATING  (2 times)", "Get a: IDLE"]);
+    }
 
     #[test]
     fn failures_and_skips_are_told_in_full() {

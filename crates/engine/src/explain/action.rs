@@ -86,8 +86,10 @@ pub struct ActionExplanation {
     pub share: Option<f64>,
     /// How many resources are demanded: so much a share of the whole demand would be (acquisition).
     pub resources: usize,
-    /// The best of those it was preferred to; `None` if there was no other.
+    /// The best of those it was preferred to; `None` if there was no other, or it is brief.
     pub runner_up: Option<RunnerUp>,
+    /// Only the rule and the figure: nobody looked for a runner-up.
+    pub brief: bool,
 }
 
 impl Fleet {
@@ -146,18 +148,50 @@ impl<'a> Explainer<'a> {
         self.looked_at + self.next_victim.len()
     }
 
-    /// Why an action was chosen; `None` if the last cycle ordered no such thing.
-    pub fn explain(&mut self, action: &Action) -> Option<ActionExplanation> {
+    /// The rule behind an action and its figure, without a search for the runner-up: for cycles that decide more than can
+    /// be explained while they decide. `None` if the last cycle ordered no such thing.
+    pub fn brief(&self, action: &Action) -> Option<ActionExplanation> {
         let fleet = self.fleet;
         let machine = fleet.inventory.find_decided(&action.machine)?;
         let row = fleet.inventory.decided(machine);
-        let plain =
-            |rule| ActionExplanation { rule, figure: row.price, share: None, resources: 0, runner_up: None };
-        match action.kind {
-            ActionKind::Reclaim => return Some(plain(Rule::Unclaimed)),
-            ActionKind::Delete => return Some(plain(Rule::HoldOver)),
-            _ => {}
+        let plain = |rule, figure, brief| ActionExplanation {
+            rule,
+            figure,
+            share: None,
+            resources: 0,
+            runner_up: None,
+            brief,
+        };
+        Some(match action.kind {
+            // These were chosen by themselves and not among others.
+            ActionKind::Reclaim => plain(Rule::Unclaimed, row.price, false),
+            ActionKind::Delete => plain(Rule::HoldOver, row.price, false),
+            ActionKind::Preempt => {
+                let seen = fleet.seen_exactly(action.need.as_ref()?)?;
+                let Victims { claimants, .. } = self.victims(seen.decision);
+                let ready = self.options.ready.contains(fleet.name_of_cluster(row.cluster));
+                let unclaimed = claimants.of(machine) == Claimants::UNCLAIMED && ready;
+                let rule = if unclaimed { Rule::UnclaimedVictim } else { Rule::BestVictim };
+                plain(rule, self.score(row.worth, seen.demand().priority()), true)
+            }
+            ActionKind::Bootstrap | ActionKind::Provision => {
+                let seen = fleet.seen_exactly(action.need.as_ref()?)?;
+                let asking = self.asking(&seen, free_rank(row));
+                let paid_for = matches!(asking.tier, Tier::Fixed | Tier::FixedPinned);
+                plain(if paid_for { Rule::PaidFor } else { Rule::Bargain }, asking.usd_per_hour, true)
+            }
+        })
+    }
+
+    /// Why an action was chosen; `None` if the last cycle ordered no such thing.
+    pub fn explain(&mut self, action: &Action) -> Option<ActionExplanation> {
+        let brief = self.brief(action)?;
+        if !brief.brief {
+            return Some(brief);
         }
+        let fleet = self.fleet;
+        let machine = fleet.inventory.find_decided(&action.machine)?;
+        let row = fleet.inventory.decided(machine);
         let seen = fleet.seen_exactly(action.need.as_ref()?)?;
         let short = seen.short?;
         let need = (short.cluster, short.row);
@@ -166,16 +200,8 @@ impl<'a> Explainer<'a> {
                 let next = self.next_victim(&seen, short);
                 self.next_victim.insert(need, next);
             }
-            let Victims { claimants, .. } = self.victims(seen.decision);
-            let ready = self.options.ready.contains(fleet.name_of_cluster(row.cluster));
-            let unclaimed = claimants.of(machine) == Claimants::UNCLAIMED && ready;
-            return Some(ActionExplanation {
-                rule: if unclaimed { Rule::UnclaimedVictim } else { Rule::BestVictim },
-                figure: self.score(row.worth, seen.demand().priority()),
-                share: None,
-                resources: 0,
-                runner_up: self.next_victim[&need].clone(),
-            });
+            let runner_up = self.next_victim[&need].clone();
+            return Some(ActionExplanation { runner_up, brief: false, ..brief });
         }
         let missing = self.missing_before(&seen, short, machine);
         let asking = self.asking(&seen, free_rank(row));
@@ -195,13 +221,12 @@ impl<'a> Explainer<'a> {
             let given_back = trims && rank.is_some_and(|rank| next_rank < rank);
             RunnerUp { given_back, ..next }
         });
-        let paid_for = matches!(asking.tier, Tier::Fixed | Tier::FixedPinned);
         Some(ActionExplanation {
-            rule: if paid_for { Rule::PaidFor } else { Rule::Bargain },
-            figure: asking.usd_per_hour,
             share: rank.map(|rank| rank.share()),
             resources: seen.demand().aggregate.len(),
             runner_up,
+            brief: false,
+            ..brief
         })
     }
 

@@ -84,6 +84,8 @@ pub struct Funnel {
     pub useful: BTreeMap<MachineState, usize>,
     /// The highest priority any of those is held at.
     pub highest_priority: Option<i32>,
+    /// The same, of those in all domains and not only in the one a gang was given.
+    pub highest_priority_anywhere: Option<i32>,
     /// Who has them, the most machines first; at most 100 holders.
     pub holders: Vec<Holder>,
     /// How many holders were not listed, and how many machines they have.
@@ -145,6 +147,7 @@ impl Fleet {
         };
         let chosen = seen.short.and_then(|short| short.domain).map(|chosen| chosen.value);
         let mut useful: Vec<(u32, &Row)> = Vec::new();
+        let mut elsewhere: Vec<(u32, &Row)> = Vec::new();
         let (mut considered, mut its_own) = (0, 0);
         for (machine, row) in self.inventory.decided_rows() {
             let Some(state) = row.state else { continue };
@@ -163,6 +166,9 @@ impl Fleet {
             let fits = rule.is_none_or(|rule| rule == adds_nothing);
             if fits && chosen.is_some_and(|value| seen.domain_of(machine) != Some(value)) {
                 removed[min_unit + 1].machines += 1;
+                if rule.is_none() {
+                    elsewhere.push((machine, row));
+                }
             } else if let Some(rule) = rule {
                 removed[rule].machines += 1;
             } else {
@@ -171,10 +177,15 @@ impl Fleet {
         }
         let mut shares: Map<HolderPlace, Share<'_>> = Map::default();
         let (mut by_state, mut highest_priority) = (BTreeMap::new(), None);
-        let claimants = if useful.is_empty() { Vec::new() } else { self.claimants() };
+        let none = useful.is_empty() && elsewhere.is_empty();
+        let claimants = if none { Vec::new() } else { self.claimants() };
+        let held_at = |machine: u32, row: &Row| {
+            let claimant: Option<&Arc<Demand>> = claimants[machine as usize];
+            claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |demand| demand.priority())
+        };
+        let elsewhere = elsewhere.into_iter().map(|(machine, row)| held_at(machine, row)).max();
         for (machine, row) in useful {
-            let claimant = claimants[machine as usize];
-            let priority = claimant.map_or_else(|| self.vocab.worth_of(row.worth).priority, |d| d.priority());
+            let (claimant, priority) = (claimants[machine as usize], held_at(machine, row));
             let state = row.state.expect("a useful machine is a known one");
             let (cluster, place) = (row.cluster, (claimant.map(Arc::as_ptr), row.cluster, state, priority));
             let share =
@@ -187,7 +198,16 @@ impl Fleet {
         }
         let (holders, unlisted) = self.largest(shares.into_values().collect());
         removed.retain(|removed| removed.machines > 0);
-        Some(Funnel { considered, removed, its_own, useful: by_state, highest_priority, holders, unlisted })
+        Some(Funnel {
+            considered,
+            removed,
+            its_own,
+            useful: by_state,
+            highest_priority,
+            highest_priority_anywhere: highest_priority.max(elsewhere),
+            holders,
+            unlisted,
+        })
     }
 
     /// The largest holders by name, and how much is with the others.

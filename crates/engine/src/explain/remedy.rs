@@ -69,14 +69,32 @@ impl Fleet {
         };
         let need = &self.need(key)?.need;
         let profile = &need.profile;
-        let holder = funnel.and_then(|funnel| funnel.highest_priority);
-        let above = holder.and_then(|priority| priority.checked_add(1));
-        let above = above.filter(|priority| *priority > profile.priority()).map(Change::Priority);
+        // In the domain a gang is in, and in any other it might be given instead.
+        let held_at = funnel.map_or([None; 2], |f| [f.highest_priority, f.highest_priority_anywhere]);
+        let mut above: Vec<i32> =
+            held_at.into_iter().flatten().filter_map(|held| held.checked_add(1)).collect();
+        above.retain(|priority| *priority > profile.priority());
+        above.dedup();
+        let above = above.into_iter().map(Change::Priority);
         let without = profile.requirements().iter().map(|one| Change::Without(one.to_string()));
         let no_spread = profile.strict_spread().is_some().then_some(Change::WithoutSpread);
         let reached = need.aggregate.saturating_sub(&self.vocab.vector(&short.missing));
-        let less = (!reached.is_zero()).then_some(Change::Less(reached));
-        Some(above.into_iter().chain(without).chain(no_spread).chain(less).collect())
+        // A gang may find more in another domain than it has in its own.
+        let elsewhere = self.domain_coverage(key).and_then(|domains| {
+            let best = domains.first()?.reachable_per_mille.min(999);
+            let part = need.aggregate.iter().map(|(name, amount)| {
+                let part = (u128::from(amount) * u128::from(best) / 1000) as u64;
+                // Whole pieces only: half of one is of no use to anybody.
+                let piece = need.min_unit.get(name).max(1);
+                (name.clone(), part / piece * piece)
+            });
+            ResourceVec::new(part).ok()
+        });
+        let useful = |less: &ResourceVec| !less.is_zero() && *less != need.aggregate;
+        let less = [Some(reached), elsewhere].into_iter().flatten().filter(useful);
+        let mut less: Vec<Change> = less.map(Change::Less).collect();
+        less.dedup();
+        Some(above.chain(without).chain(no_spread).chain(less).collect())
     }
 
     /// What a cycle would do for a need if it were changed, on the fleet as the last cycle saw it. `None` if there is
@@ -109,11 +127,10 @@ impl Change {
         }
         let (interruption, reclamation) = (profile.interruption(), profile.reclamation());
         let profile = Profile::new(requirements, spread, priority, interruption, reclamation);
-        if profile.same().is_none() {
-            changed.parked = false;
-            if need.profile.same().is_some() {
-                changed.group = Arc::from("");
-            }
+        // A changed gang has not failed yet: what would help is tried as if it might try now.
+        changed.parked = false;
+        if profile.same().is_none() && need.profile.same().is_some() {
+            changed.group = Arc::from("");
         }
         changed.profile = Arc::new(profile);
         Some(changed)

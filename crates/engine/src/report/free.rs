@@ -95,6 +95,11 @@ impl Fleet {
         Some(self.demand_claiming(machine)?.need.key())
     }
 
+    /// What a machine cost an hour in the last cycle; `None` if that cycle did not know it.
+    pub fn price_of(&self, machine: &str) -> Option<f64> {
+        Some(self.inventory.decided(self.inventory.find_decided(machine)?).price)
+    }
+
     /// As [`Fleet::claimant_of`]: the need itself, as that cycle saw it.
     pub fn demand_claiming(&self, machine: &str) -> Option<&Arc<Demand>> {
         self.claimant(self.inventory.find_decided(machine)?)

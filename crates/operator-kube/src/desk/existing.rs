@@ -4,15 +4,16 @@
 //! can be emptied.
 //!
 //! Without this a cluster that is connected with its nodes in place would be bought a second time. It is careful about
-//! who is whose: nothing is set aside before the shard has told of all its machines, nor for a node that was seen only
-//! a moment ago; and whatever the operator once wrote down as a machine stays one after a restart.
+//! who is whose: nothing is set aside for a node that was made only a moment ago, and whatever the operator once wrote
+//! down as a machine stays one after a restart. The first roll-up of a new cluster knows it already.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Desk;
 
-/// How long a node must be known before it counts as somebody else's.
-const CERTAIN_NANOS: i64 = 30_000_000_000;
+/// How old a node must be before it counts as somebody else's. The shard tells of a machine before the machine can join.
+const CERTAIN_NANOS: i64 = 10_000_000_000;
 /// How often to look.
 const AGAIN_NANOS: i64 = 10_000_000_000;
 
@@ -36,24 +37,22 @@ impl Existing {
 
 impl Desk {
     pub(super) fn look_at_existing(&mut self, now: i64) -> i64 {
-        if !self.settings.subtract_existing || self.rollups.answers == 0 {
+        if !self.settings.subtract_existing {
             return i64::MAX;
         }
         if self.existing.look_at > now {
             return self.existing.look_at;
         }
         self.existing.look_at = now.saturating_add(AGAIN_NANOS);
-        let foreign: BTreeSet<String> = self
-            .picture
-            .foreign_nodes()
-            .filter(|(_, node)| !node.is_adopted)
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        self.existing.foreign_since.retain(|name, _| foreign.contains(name));
-        for name in &foreign {
-            if !self.existing.foreign_since.contains_key(name) {
-                tracing::info!(node = name, "a node that is not the fleet's: pods on it are not asked for");
-                self.existing.foreign_since.insert(name.clone(), now);
+        let foreign = self.picture.foreign_nodes().filter(|(_, node)| !node.is_adopted);
+        let foreign: BTreeMap<String, i64> =
+            foreign.map(|(name, node)| (name.to_owned(), node.created_unix_nanos)).collect();
+        self.existing.foreign_since.retain(|name, _| foreign.contains_key(name));
+        for (name, created) in foreign {
+            if let Entry::Vacant(place) = self.existing.foreign_since.entry(name) {
+                let node = place.key().as_str();
+                tracing::info!(node, "a node that is not the fleet's: pods on it are not asked for");
+                place.insert(if created == 0 { now } else { created });
             }
         }
         let certain = now.saturating_sub(CERTAIN_NANOS);

@@ -59,7 +59,18 @@ impl Desk {
         let known = *self.objects.started.entry(machine.into()).or_insert(if seen == 0 { now } else { seen });
         let node = self.picture.node_name(machine);
         let (object, status) = upcoming::object(update, phase, node, known);
+        let unnamed =
+            node.filter(|name| self.picture.nodes.get(*name).is_some_and(|node| !node.says_machine));
+        let unnamed = unnamed.filter(|name| !self.objects.naming.contains(*name)).map(str::to_owned);
         self.objects.want(name_of(machine), Wanted::Upcoming(object, status));
+        if let Some(name) = unnamed {
+            self.objects.naming.insert(name.clone());
+            let (hands, machine) = (self.hands.clone(), machine.to_owned());
+            self.spawn(async move {
+                let done = hands.name_machine(&name, &machine).await;
+                News::Applied { object: format!("Node/{name}"), done }
+            });
+        }
     }
 
     /// Machines whose node may have come or gone are shown again.

@@ -51,6 +51,8 @@ pub(super) struct Objects {
     /// When each machine was first heard of.
     pub(super) started: BTreeMap<String, i64>,
     pub(super) available: BTreeSet<String>,
+    /// Nodes on which it is being written which machine they are.
+    pub(super) naming: BTreeSet<String>,
     nodes_changed_at: Option<i64>,
     pods_changed_at: Option<i64>,
     reported_at: i64,
@@ -127,6 +129,9 @@ impl Desk {
 
     pub(super) fn applied(&mut self, object: &str, done: Result<(), Trouble>, now: i64) {
         let digest = self.objects.under_way.remove(object);
+        if let Some(node) = object.strip_prefix("Node/") {
+            self.objects.naming.remove(node);
+        }
         let kind = if object.starts_with("Node/") { "Node" } else { "ours" };
         match done {
             Ok(()) => {

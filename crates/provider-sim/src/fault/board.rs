@@ -78,6 +78,16 @@ pub enum BoardError {
     /// Nothing can be forgotten to make room.
     #[error("{LIMIT} faults are planned or active; lift some first")]
     Full,
+    /// It is about something the cloud does not have.
+    #[error("there is no {what} {name:?} in this cloud; there are {known}")]
+    Nowhere {
+        /// A zone or a type.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
     /// No such fault.
     #[error("there is no fault {0}; list them to see their numbers")]
     Unknown(u64),

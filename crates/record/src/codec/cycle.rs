@@ -15,7 +15,7 @@ use super::around::AroundRow;
 use super::pack::Packer;
 use super::rows::{CycleRow, DecidedRow, InputRow, OptionsRow, WhyRow};
 use super::unpack::{Unpacker, state};
-use super::{CodecError, RECORD_VERSION, VERSION, around, versioned};
+use super::{CodecError, RECORD_VERSION, VERSION, around, facts, versioned};
 use crate::recorded::{Decided, NeedName, Recorded};
 
 const KINDS: [ActionKind; 5] = [
@@ -102,6 +102,7 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
     piece.push(&row);
     piece.push(&record.edition);
     piece.push(&bargains(record.actions.iter().map(|ordered| ordered.why.as_ref())));
+    facts::write(&mut piece, &record.actions);
     piece.finish(RECORD_VERSION)
 }
 
@@ -114,6 +115,7 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
     let around = read_around(&mut piece, &head)?;
     let edition = read_edition(&mut piece)?;
     read_bargains(&mut piece, &mut decided)?;
+    facts::read(&mut piece, &mut decided)?;
     piece.finish()?;
     let (full, inputs) = if head.is_full { (Some(inputs), Vec::new()) } else { (None, inputs) };
     Ok(Recorded {
@@ -253,6 +255,8 @@ fn read_decided(piece: &mut Unpacker<'_>) -> Result<Decided, CodecError> {
         grace_secs: row.grace_secs,
         fate: value_of(&FATES, "fate", row.fate)?,
         why: row.why.as_ref().map(read_why).transpose()?,
+        facts: None,
+        runner_up: None,
     })
 }
 
@@ -266,7 +270,8 @@ fn read_why(row: &WhyRow<'_>) -> Result<ActionExplanation, CodecError> {
         None => None,
     };
     let rule = value_of(&RULES, "rule", row.rule)?;
-    Ok(ActionExplanation { rule, figure: row.figure.into(), share: None, resources: 0, runner_up })
+    let (share, resources, brief) = (None, 0, false);
+    Ok(ActionExplanation { rule, figure: row.figure.into(), share, resources, runner_up, brief })
 }
 
 fn reasons_number(reasons: Reasons) -> u8 {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use bigfleet_engine::{Decision, EDITION};
+use bigfleet_engine::{Decision, EDITION, Options};
 use bigfleet_model::text::Quoted;
 
 use super::Replay;
@@ -128,6 +128,50 @@ impl fmt::Display for Difference {
         }
         Ok(())
     }
+}
+
+/// Decides every cycle again under changed options and lists what comes out differently, as between two editions.
+pub fn replay_with(
+    records: impl IntoIterator<Item = Result<Recorded, TapeError>>,
+    change: impl Fn(&mut Options),
+) -> ReplayReport {
+    let mut report = ReplayReport::default();
+    let mut state: Option<Replay> = None;
+    for record in records {
+        let mut record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                report.lost.push(error);
+                state = None;
+                continue;
+            }
+        };
+        if record.full.is_some() {
+            state = Some(Replay::default());
+        }
+        let Some(replay) = &mut state else {
+            report.unanchored += 1;
+            continue;
+        };
+        change(&mut record.options);
+        let differences = match replay.step(&record) {
+            Ok(decision) => list(&record, &decision),
+            Err(error) => {
+                state = None;
+                vec![What::Refused(error.to_string())]
+            }
+        };
+        let difference = |what| Difference {
+            cycle: record.cycle,
+            now_unix_nanos: record.now_unix_nanos,
+            edition: record.edition,
+            what,
+        };
+        report.other_rules.take(record.edition, differences.into_iter().map(difference));
+        report.cycles += 1;
+        report.actions += u64::from(record.decided_in_all);
+    }
+    report
 }
 
 /// Decides every cycle again and compares. Stops at the first difference from a cycle of this build's edition; lists

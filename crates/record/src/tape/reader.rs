@@ -98,6 +98,13 @@ impl Reader {
         }
     }
 
+    /// All segments, oldest first: where each lies, and its records by their heads.
+    pub fn segments(&self) -> Result<Vec<(PathBuf, Vec<Entry>)>, TapeError> {
+        let numbers = self.firsts.iter().map(|first| first.segment);
+        let one = |number: u64| Ok((super::segment::path_of(&self.folder, number), self.index(number)?.0));
+        numbers.map(one).collect()
+    }
+
     /// The oldest record.
     pub fn first(&self) -> Option<Entry> {
         self.firsts.first().copied()

@@ -161,8 +161,8 @@ fn a_newer_version_is_told_from_garbage() {
     let newer = CodecError::Newer { found: 2, reads: 1 };
     assert_eq!(decode_options(&[2]), Err(newer.clone()));
     assert_eq!(decode_fact(b"c", &[2, 0]), Err(newer.clone()));
-    let newer_record = CodecError::Newer { found: 4, reads: 3 };
-    assert_eq!(decode_record(&[4, 0], Options::default()).unwrap_err(), newer_record);
+    let newer_record = CodecError::Newer { found: 5, reads: 4 };
+    assert_eq!(decode_record(&[5, 0], Options::default()).unwrap_err(), newer_record);
     assert_eq!(newer.to_string(), "it has version 2, this build reads up to 1; use the newer build");
     assert!(matches!(decode_fact(b"c", &[0, 0]), Err(CodecError::Form { .. })));
     assert!(matches!(decode_fact(b"", &[1]), Err(CodecError::Form { .. })));

@@ -171,6 +171,7 @@ impl Recording {
             action: action.clone(),
             fate: if index % 3 == 1 { Fate::Capped } else { Fate::Begun },
             machine: None,
+            runner_up: None,
             why: self.fleet.explain_action(action, &options),
         });
         let actions = actions.collect();

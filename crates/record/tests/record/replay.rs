@@ -151,6 +151,8 @@ fn a_tape_that_lies_is_caught() {
                 grace_secs: None,
                 fate: bigfleet_shard::Fate::Begun,
                 why: None,
+                facts: None,
+                runner_up: None,
             }));
         }
     });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
 
+use bigfleet_model::capacity::CapacityType;
 use bigfleet_shard::{Care, Shard, Tally};
 use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::metrics::TypedMetric;
@@ -105,8 +106,7 @@ impl Snapshot {
 
     fn machines(&mut self, shard: &Shard) {
         let by_state = shard.money().by_state().map(|(state, capacity, bill)| {
-            let labels =
-                vec![("state", state.name().to_owned()), ("capacity_type", capacity.name().to_owned())];
+            let labels = vec![("state", state.name().to_owned()), ("capacity_type", word(capacity))];
             (labels, bill.machines as f64)
         });
         self.gauge("machines", "Machines by state and capacity type", by_state.collect());
@@ -119,8 +119,7 @@ impl Snapshot {
         let help = "What hardware that nobody uses costs an hour, in dollars";
         self.gauge("idle_usd_per_hour", help, one(money.idle().usd_per_hour()));
         let series = money.by_cluster().map(|(cluster, capacity, bill)| {
-            let labels =
-                vec![("cluster", cluster.to_string()), ("capacity_type", capacity.name().to_owned())];
+            let labels = vec![("cluster", cluster.to_string()), ("capacity_type", word(capacity))];
             (labels, bill.usd_per_hour())
         });
         let help = "What a cluster's machines cost an hour, in dollars, by capacity type";
@@ -219,9 +218,8 @@ impl Snapshot {
         }
     }
 
-    /// A registry with these numbers and no others.
-    pub(super) fn registry(&self) -> Registry {
-        let mut registry = Registry::with_prefix("bigfleet_shard");
+    /// Puts these numbers into a registry.
+    pub(super) fn registry(&self, mut registry: Registry) -> Registry {
         for (name, help, series) in &self.gauges {
             register(&mut registry, name, help, series, |gauge: &Amount, value| {
                 gauge.set(*value);
@@ -264,4 +262,16 @@ fn register<M, V>(
 
 fn one(value: f64) -> Vec<(Labels, f64)> {
     vec![(Labels::new(), value)]
+}
+
+/// A capacity type in the word people use everywhere else.
+fn word(capacity: CapacityType) -> String {
+    match capacity {
+        CapacityType::Unspecified => "unspecified",
+        CapacityType::BareMetal => "bare-metal",
+        CapacityType::Reserved => "reserved",
+        CapacityType::OnDemand => "on-demand",
+        CapacityType::Spot => "spot",
+    }
+    .to_owned()
 }

@@ -222,7 +222,7 @@ mod tests {
             core: core.clone(),
             clock: clock.clone(),
             callers: clock.clone(),
-            metrics: Metrics::new(),
+            metrics: Metrics::new("s", "0"),
         });
         let parts = Parts {
             core,

@@ -1,6 +1,6 @@
 //! Metrics: the truth, and no series of what is gone.
 
-use bigfleet_proto::v1alpha1::MachineState;
+use bigfleet_proto::v1alpha1::{CapacityType, MachineState};
 
 use crate::house::{Provider, anywhere, cloud, http_get, scrape, series, shard_over, until};
 use crate::operator::{Operator, need};
@@ -14,7 +14,13 @@ async fn what_is_gone_leaves_no_series() {
     shop.rollup(vec![need(10, 4)]).await;
     let update = shop.serve_until(|update| update.state() == MachineState::Configured).await;
     let capacity = sim.handle().get(&update.machine_id).unwrap().capacity_type();
-    let name = format!("{capacity:?}");
+    let name = match capacity {
+        CapacityType::BareMetal => "bare-metal",
+        CapacityType::Reserved => "reserved",
+        CapacityType::OnDemand => "on-demand",
+        CapacityType::Spot => "spot",
+        CapacityType::Unspecified => "unspecified",
+    };
     let ours = format!("bigfleet_shard_cluster_usd_per_hour{{cluster=\"shop\",capacity_type=\"{name}\"}}");
     until("the cluster to cost something", || async { series(&scrape(&running).await, &ours).is_some() })
         .await;
@@ -27,6 +33,11 @@ async fn what_is_gone_leaves_no_series() {
         series(&text, "bigfleet_shard_rollup_to_decision_seconds_count").is_some_and(|count| count >= 1.0)
     );
     assert!(text.ends_with("# EOF\n"));
+    // The first alarm of a kind is a rise from 0, which `increase` sees.
+    let alarm = "bigfleet_shard_notices_total{urgency=\"alarm\",code=\"quarantined\"}";
+    assert_eq!(series(&text, alarm), Some(0.0));
+    assert!(text.contains("bigfleet_shard_build_info{shard=\"s1\",version="), "{text}");
+    assert!(series(&text, "process_resident_memory_bytes").is_some_and(|bytes| bytes > 1e6));
 
     // The operator leaves, so that nothing is bound any more, and the machine dies.
     drop(shop);

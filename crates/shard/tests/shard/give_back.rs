@@ -251,6 +251,19 @@ fn demand_that_returns_within_the_grace_keeps_its_machine() {
         _ => None,
     });
     assert_eq!(told, Some(Configured), "the cluster hears that it may keep it");
+    // The word of that may have overtaken the instruction. Whoever still acts on it is told once more.
+    let instruction = world.sent.iter().find_map(|(_, frame)| match frame {
+        Frame::Reclaim { instruction, .. } => Some(*instruction),
+        _ => None,
+    });
+    let before = world.sent.len();
+    let instruction = instruction.expect("the cluster was told");
+    world.event(Event::ReclaimAcked { session: SessionId(1), instruction, nodes_started: 1 });
+    let again = world.sent[before..].iter().any(|(_, frame)| match frame {
+        Frame::Node(machine) => &*machine.id == leaving && machine.state == Configured,
+        _ => false,
+    });
+    assert!(again, "{:?}", &world.sent[before..]);
     world.pass(30 * MINUTE);
     assert_eq!(
         (world.begun(ActionKind::Reclaim), world.begun(ActionKind::Bootstrap)),

@@ -18,7 +18,7 @@ pub fn story(answer: &MachineExplanation) -> Story {
     let mut story = Story::default();
     let machine = answer.machine.clone().unwrap_or_default();
     let as_of = answer.as_of.clone().unwrap_or_default();
-    let now = as_of.now_unix_nanos;
+    let now = sentence::seen_at(&as_of);
     let mark = sentence::simulated(answer.as_of.as_ref());
     story.heading(format!("{}{mark}", heading(&machine)), tone(&machine));
     story.say("price", price(answer, &machine, now));
@@ -127,7 +127,10 @@ fn kept(answer: &MachineExplanation, machine: &Machine, now: i64) -> String {
         let machines = count((need.credited + need.acquired).into(), "machine");
         let status =
             if need.satisfied { "covered".to_owned() } else { format!("short, {}", reason(need.reason)) };
-        return format!("claimed by {} ({machines}, {status})", need_long(&key));
+        let other = machine.bound_for.as_ref().filter(|bound| bound.long_id != key.long_id);
+        let other =
+            other.map_or_else(String::new, |bound| format!("; it was bound for {}", need_long(bound)));
+        return format!("claimed by {} ({machines}, {status}){other}", need_long(&key));
     }
     if let Some(need) = &machine.draining_for {
         return format!("it drains for {}", need_long(need));
@@ -158,6 +161,9 @@ fn next(answer: &MachineExplanation, machine: &Machine, now: i64) -> String {
                 clock_time(under_way.until_unix_nanos, now),
                 span(under_way.until_unix_nanos - now)
             );
+        }
+        if let Some(expected) = &machine.expected {
+            let _ = write!(text, "; {}", sentence::expected(expected, now));
         }
         return text;
     }

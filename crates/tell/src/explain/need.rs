@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bigfleet_proto::v1alpha1::CapacityNeed;
 use bigfleet_view::v1::remedy::Change;
-use bigfleet_view::v1::{Funnel, Holder, Need, NeedExplanation, NeedRef, Reason, Remedy};
+use bigfleet_view::v1::{AsOf, Funnel, Holder, Need, NeedExplanation, NeedRef, Reason, Remedy};
 
 use crate::sentence;
 use crate::story::Story;
@@ -21,7 +21,7 @@ pub fn story(answer: &NeedExplanation) -> Story {
     let key = need.key.clone().unwrap_or_default();
     let spec = need.spec.clone().unwrap_or_default();
     let as_of = answer.as_of.clone().unwrap_or_default();
-    let now = as_of.now_unix_nanos;
+    let now = sentence::seen_at(&as_of);
     let tone = match (need.satisfied, need.reason()) {
         (true, _) => Tone::Good,
         (false, Reason::InFlight) => Tone::Warn,
@@ -29,8 +29,15 @@ pub fn story(answer: &NeedExplanation) -> Story {
     };
     let mark = sentence::simulated(answer.as_of.as_ref());
     story.heading(format!("{}{mark}", heading(&need, &key, &spec)), tone);
+    if need.parked {
+        story.say_toned("parked", parked(&need, &as_of, now), Tone::Warn);
+    }
     story.say("wants", wants(&spec));
     story.say("has", has(answer, &need));
+    if let Some(expected) = need.expected.as_ref().filter(|_| need.coming > 0) {
+        let coming = count(need.coming.into(), "machine");
+        story.say("on its way", format!("{coming}, the last {}", sentence::expected(expected, now)));
+    }
     if !need.satisfied {
         story.say("missing", missing(&need));
     }
@@ -111,12 +118,21 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
             "is waiting: {} on the way to it will cover the rest.",
             count((need.in_flight + need.victims).into(), "machine")
         ),
-        Reason::Parked => "is parked: no domain could carry the gang for a while, so it holds nothing back from others and tries again now and then.".into(),
-        Reason::NoMatchingSupply => "is short: no machine there is, whoever holds it, meets what it asks for.".into(),
+        Reason::Parked => {
+            let domain = domain_noun(need, spec);
+            format!(
+                "is parked: no {domain} could carry the gang for a while, so it takes nothing more for now."
+            )
+        }
+        Reason::NoMatchingSupply => {
+            "is short: no machine there is, whoever holds it, meets what it asks for.".into()
+        }
         Reason::TopologyUnsatisfiable if !key.group.is_empty() => {
             format!("is waiting: no {} holds enough machines for the gang.", domain_noun(need, spec))
         }
-        Reason::TopologyUnsatisfiable => "is short: machines are free, but its strict spread keeps them out.".into(),
+        Reason::TopologyUnsatisfiable => {
+            "is short: machines are free, but its strict spread keeps them out.".into()
+        }
         Reason::PreemptionExhausted => "is short: all that may be preempted for it is not enough.".into(),
         Reason::PriorityStarved if !key.group.is_empty() => format!(
             "is waiting: its machines must share one {}, and there needs of equal or higher priority hold what it lacks.",
@@ -140,6 +156,29 @@ fn domain_noun(need: &Need, spec: &CapacityNeed) -> String {
     let key =
         if need.domain_key.is_empty() { same.map(|same| same.key.as_str()) } else { Some(&*need.domain_key) };
     key.map_or("domain", |key| key.rsplit('/').next().unwrap_or(key)).to_owned()
+}
+
+/// What a parked gang keeps, and when it tries again.
+fn parked(need: &Need, as_of: &AsOf, now: i64) -> String {
+    let keeps = match need.credited {
+        0 => "it holds nothing back from others".to_owned(),
+        machines => {
+            format!(
+                "it keeps the {} it has ({})",
+                count(machines.into(), "machine"),
+                hourly(need.usd_per_hour)
+            )
+        }
+    };
+    let next = match need.next_try_cycle {
+        0 => "it tries again every 32nd cycle".to_owned(),
+        cycle => {
+            let left = count(cycle.saturating_sub(as_of.cycle), "cycle");
+            let latest = clock_time(need.next_try_unix_nanos, now);
+            format!("it tries again in cycle {cycle} ({left} from now, at {latest} at the latest)")
+        }
+    };
+    format!("{keeps}; {next}")
 }
 
 /// What it asks for.

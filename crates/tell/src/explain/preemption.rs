@@ -12,7 +12,7 @@ use crate::words::{clock_time, count, fate, need_long, signed, span, state};
 /// The answer in sentences.
 pub fn story(answer: &PreemptionExplanation) -> Story {
     let mut story = Story::default();
-    let now = answer.as_of.as_ref().map_or(0, |as_of| as_of.now_unix_nanos);
+    let now = answer.as_of.as_ref().map_or(0, sentence::seen_at);
     let mark = sentence::simulated(answer.as_of.as_ref());
     if answer.preemptions.is_empty() {
         story.heading(format!("No preemption is known.{mark}"), Tone::Good);

@@ -51,14 +51,14 @@ pub fn kind(number: i32) -> String {
     name.into()
 }
 
-/// What such an action does to a machine: `bound`.
+/// What such an action did to a machine, in the word of its kind: `provisioned`.
 pub fn kind_done(number: i32) -> String {
     let name = match ActionKind::try_from(number) {
-        Ok(ActionKind::Bootstrap) => "bound",
-        Ok(ActionKind::Provision) => "bought",
+        Ok(ActionKind::Bootstrap) => "bootstrapped",
+        Ok(ActionKind::Provision) => "provisioned",
         Ok(ActionKind::Preempt) => "preempted",
         Ok(ActionKind::Reclaim) => "reclaimed",
-        Ok(ActionKind::Delete) => "given back",
+        Ok(ActionKind::Delete) => "deleted",
         Ok(ActionKind::Unspecified) => "moved",
         Err(_) => return unknown(number),
     };

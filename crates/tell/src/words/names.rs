@@ -37,9 +37,14 @@ pub fn amounts(amounts: &BTreeMap<String, String>) -> String {
         .join(", ")
 }
 
-/// `24Gi` for 25769803776 bytes. What is not a plain number of bytes stays as it is.
+/// `24Gi` for 25769803776 bytes, `24.3` for 24320m. What is neither stays as it is.
 fn quantity(name: &str, amount: &str) -> String {
     const UNITS: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let thousandths = amount.strip_suffix('m').and_then(|number| number.parse::<u64>().ok());
+    if let Some(thousandths) = thousandths.filter(|amount| *amount >= 1000) {
+        let text = format!("{:.1}", thousandths as f64 / 1000.0);
+        return text.strip_suffix(".0").unwrap_or(&text).to_owned();
+    }
     let is_bytes = name == "memory" || name.contains("storage") || name.starts_with("hugepages-");
     let bytes = amount.parse::<u64>().ok().filter(|bytes| is_bytes && *bytes >= 1024);
     let Some(bytes) = bytes else { return amount.to_owned() };
@@ -99,7 +104,16 @@ mod tests {
     fn amounts_begin_with_what_everybody_knows() {
         let known = [("disk", "1"), ("memory", "16Gi"), ("nvidia.com/gpu", "8"), ("cpu", "7500m")];
         let known = known.map(|(name, amount)| (name.to_owned(), amount.to_owned())).into();
-        assert_eq!(amounts(&known), "7500m cpu, 16Gi memory, 8 nvidia.com/gpu, 1 disk");
+        assert_eq!(amounts(&known), "7.5 cpu, 16Gi memory, 8 nvidia.com/gpu, 1 disk");
+    }
+
+    #[test]
+    fn thousandths_are_told_as_people_count() {
+        for (amount, text) in
+            [("24320m", "24.3"), ("7500m", "7.5"), ("2000m", "2"), ("250m", "250m"), ("8", "8")]
+        {
+            assert_eq!(quantity("cpu", amount), text);
+        }
     }
 
     #[test]

@@ -7,11 +7,11 @@ use bigfleet_engine::EDITION;
 use bigfleet_record::Decided;
 use bigfleet_record::replay::ReplayState;
 use bigfleet_record::tape::Reader;
-use bigfleet_shard::CycleRecord;
+use bigfleet_shard::{CycleRecord, MachineFacts};
 use tonic::Status;
 
-use crate::convert::{reasons, why};
-use crate::decisions::message;
+use crate::convert::reasons;
+use crate::decisions::{message, with_facts};
 use crate::explain::victim_parts;
 use crate::known::Known;
 use crate::needs;
@@ -34,7 +34,8 @@ impl<S: Shards> View<S> {
         let at_hand = recent.iter().find(|record| record.cycle == request.cycle);
         let kept = at_hand.map(|record| of_record(record, &request.machine));
         let is_whole = |kept: &v1::DecisionExplanation| {
-            kept.decision.as_ref().is_some_and(|decision| decision.why.is_some())
+            let why = kept.decision.as_ref().and_then(|decision| decision.why.as_ref());
+            why.is_some_and(|why| !why.brief)
         };
         let mut answer = match (kept, self.about.record_dir.clone()) {
             (Some(Ok(kept)), _) if is_whole(&kept) => kept,
@@ -49,13 +50,6 @@ impl<S: Shards> View<S> {
             (None, None) => return Err(not_at_hand(request.cycle, &recent)),
         };
         answer.as_of = Some(self.as_of().await?);
-        if let Some(decision) = answer.decision.take() {
-            answer.decision = self.described(vec![decision]).await?.pop();
-        }
-        if let (Some(machine), Some(decision)) = (&answer.machine, &mut answer.decision) {
-            // As it was then, not as it is now.
-            decision.usd_per_hour = machine.usd_per_hour;
-        }
         Ok(answer)
     }
 }
@@ -119,17 +113,16 @@ pub(super) fn of_state(state: &ReplayState, machine: &str) -> Result<v1::Decisio
     let record = &state.record;
     let found = record.decided.iter().find(|decided| *decided.machine == *machine);
     let decided = found.ok_or_else(|| nothing(record.cycle, machine))?;
-    let mut decision = message(record.into(), decided);
+    let facts = |id: &str| state.machines.get(id).map(|machine| MachineFacts::from(&**machine));
     let action = state.decision.actions.iter().find(|action| *action.machine == *machine);
     let explained = || action.and_then(|action| state.fleet.explain_action(action, &record.options));
     // Rules that did not decide it cannot say why it was decided.
     let other_rules = state.other_edition().is_some();
-    let replayed = decision.why.is_none() && !other_rules;
-    if replayed {
-        decision.why = explained().as_ref().map(why);
-    }
+    let replayed = decided.why.as_ref().is_none_or(|why| why.brief) && !other_rules;
+    let why = if replayed { explained() } else { decided.why.clone() };
+    let decision = message(record.into(), &with_facts(Decided { why, ..decided.clone() }, facts));
     let today = action.filter(|_| other_rules).map(|action| {
-        let today = Decided::new(action, decided.fate, explained());
+        let today = with_facts(Decided::new(action, decided.fate, explained()), facts);
         v1::Decision {
             fate: v1::Fate::Unspecified.into(),
             recorded_edition: None,

@@ -2,27 +2,46 @@
 
 use bigfleet_model::cost::effective_cost;
 use bigfleet_model::penalty::PenaltyBucket;
+use bigfleet_shard::Shard;
 use tonic::Status;
 
 use crate::convert::{exclusion, kind};
-use crate::decisions::{Wanted, message};
+use crate::decisions::Wanted;
+use crate::known::{self, Known};
 use crate::names::{find_need, need_ref};
 use crate::needs;
 use crate::service::View;
 use crate::shards::Shards;
-use crate::snapshot::blocking;
+use crate::snapshot::{Snapshot, blocking};
 use crate::v1;
 
 /// Decisions told about a machine.
 const TOLD: usize = 50;
 
 impl<S: Shards> View<S> {
+    /// A moment and a machine in it, in one look: the name is found out before.
+    async fn snapshot_of(&self, at: Option<v1::Moment>, text: &str) -> Result<(Snapshot, Known), Status> {
+        if at.is_some_and(|at| at.moment.is_some()) || self.about.record_only {
+            let snapshot = self.snapshot(at).await?;
+            let known = self.find_machine(&snapshot, text).await?;
+            return Ok((snapshot, known));
+        }
+        let id = known::find(&*self.shards, text).await?.machine.id.clone();
+        let simulated = self.about.simulated;
+        let wanted = id.clone();
+        let look = move |shard: &Shard, now: i64| {
+            let known = shard.machine(&wanted).map(|view| Known::new(shard, view))?;
+            Some((Snapshot::live(shard, now, simulated), known))
+        };
+        let gone = || Status::not_found(format!("machine {id:?} has just gone"));
+        self.shards.inspect(look).await?.ok_or_else(gone)
+    }
+
     pub(crate) async fn explain_machine(
         &self,
         request: v1::ExplainMachineRequest,
     ) -> Result<v1::MachineExplanation, Status> {
-        let snapshot = self.snapshot(request.at).await?;
-        let known = self.find_machine(&snapshot, &request.machine).await?;
+        let (snapshot, mut known) = self.snapshot_of(request.at, &request.machine).await?;
         let id = known.machine.id.clone();
         let (snapshot, story, claimed) = blocking(move || {
             let story = snapshot.fleet.explain_machine(&id, &snapshot.options);
@@ -31,12 +50,16 @@ impl<S: Shards> View<S> {
             Ok((snapshot, story, claimed))
         })
         .await?;
+        known.claimed_by = story.as_ref().and_then(|story| story.claimed_by.clone());
         let machine = &known.machine;
         let hold = snapshot.options.release.hold_nanos(machine.capacity_type);
         let penalty = PenaltyBucket::for_dollars(machine.assigned.interruption_penalty_usd);
         let penalty = penalty.ok().filter(|_| machine.state.is_bound()).unwrap_or(PenaltyBucket::ZERO);
+        let expected = self.expectations(vec![known.clone()], snapshot.now_unix_nanos).await?.pop();
+        let message = known.message(v1::Detail::Full);
+        let message = v1::Machine { expected: expected.and_then(|(_, expected)| expected), ..message };
         let mut answer = v1::MachineExplanation {
-            machine: Some(known.message(v1::Detail::Full)),
+            machine: Some(message),
             ordered: story.as_ref().and_then(|s| s.ordered).map_or(v1::ActionKind::Unspecified, kind).into(),
             release_due_unix_nanos: story.and_then(|s| s.release_due_unix_nanos).unwrap_or_default(),
             hold_nanos: hold.map_or(0, |nanos| i64::try_from(nanos).unwrap_or(i64::MAX)),
@@ -49,16 +72,16 @@ impl<S: Shards> View<S> {
             ..v1::MachineExplanation::default()
         };
         if let Some(row) = claimed {
-            answer.claimed_by = self.fill(&snapshot, vec![row]).await?.pop();
+            answer.claimed_by = Some(snapshot.fill(row));
         }
         let decisions = if let Some(past) = &snapshot.past {
             let of_it = past.record.decided.iter().filter(|decided| decided.machine == machine.id);
-            of_it.map(|decided| message((&past.record).into(), decided)).collect()
+            of_it.map(|decided| past.message(decided)).collect()
         } else {
             let wanted = Wanted { machine: machine.id.to_string(), ..Wanted::default() };
-            wanted.of_recent(&self.recent().await?, TOLD)
+            wanted.of_recent(&snapshot.beside.recent, TOLD)
         };
-        answer.decisions = self.described(decisions).await?;
+        answer.decisions = decisions;
         let binds = |d: &&v1::Decision| {
             matches!(d.kind(), v1::ActionKind::Bootstrap | v1::ActionKind::Provision)
                 && d.fate() == v1::Fate::Begun
@@ -69,8 +92,7 @@ impl<S: Shards> View<S> {
     }
 
     pub(crate) async fn why_not(&self, request: v1::WhyNotRequest) -> Result<v1::WhyNotAnswer, Status> {
-        let snapshot = self.snapshot(request.at).await?;
-        let known = self.find_machine(&snapshot, &request.machine).await?;
+        let (snapshot, known) = self.snapshot_of(request.at, &request.machine).await?;
         blocking(move || {
             let fleet = &snapshot.fleet;
             let key = find_need(fleet, &request.need)?;

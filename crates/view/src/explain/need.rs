@@ -1,11 +1,9 @@
 //! Why a need has what it has: what was considered, what each rule removed, who holds the rest, what would help.
 
-use std::sync::Arc;
-
 use bigfleet_engine::{Change, Remedy, Tried};
+use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 use bigfleet_net::{Clock as _, SystemClock};
-use bigfleet_shard::CycleRecord;
 use tonic::Status;
 
 use crate::convert;
@@ -22,6 +20,8 @@ use crate::v1;
 const NAMES: u32 = 20;
 /// How long changes that might help are tried if nobody says.
 const PATIENCE_MILLIS: u32 = 50;
+/// Machines of a need looked at to say when the last of them comes.
+const COMING: usize = 2000;
 /// Decisions and domains told.
 const TOLD: usize = 20;
 
@@ -30,6 +30,8 @@ struct Answer {
     row: NeedRow,
     message: v1::NeedExplanation,
     cheapest: Option<Box<str>>,
+    /// What it has or is given, on its way or there.
+    machines: Vec<Box<str>>,
 }
 
 fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, Status> {
@@ -40,8 +42,10 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
     };
     let names = if request.machines == 0 { NAMES } else { request.machines } as usize;
     let mut message = v1::NeedExplanation::default();
+    let mut machines = Vec::new();
     if let Some(outcome) = fleet.outcome_of(&key) {
         let some = |ids: &[&str]| ids.iter().take(names).map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        machines.extend(outcome.credited.iter().take(COMING).map(|id| Box::from(*id)));
         message.credited = some(&outcome.credited);
         message.acquired = some(&outcome.acquired);
         message.in_flight = some(&outcome.in_flight);
@@ -67,7 +71,7 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
         cheapest_usd_per_hour: free.cheapest.map_or(0.0, |(price, _)| price),
         price_source: None,
     });
-    Ok(Answer { row, message, cheapest })
+    Ok(Answer { row, message, cheapest, machines })
 }
 
 /// Tries changes to a need, one after another, for as long as whoever asked has patience.
@@ -109,16 +113,37 @@ impl<S: Shards> View<S> {
             answer.map(|answer| (snapshot, answer))
         })
         .await?;
-        let Answer { row, mut message, cheapest } = answer;
+        let Answer { row, mut message, cheapest, machines } = answer;
         let decided_as = row.decided_as.clone();
-        message.need = self.fill(&snapshot, vec![row]).await?.pop();
+        let mut need = snapshot.fill(row);
+        let machines = self.machines_named(&snapshot, machines).await?;
+        let coming = self.expectations(machines, snapshot.now_unix_nanos).await?;
+        for (known, expected) in coming {
+            let comes = matches!(known.machine.state, MachineState::Creating | MachineState::Configuring);
+            need.coming += u32::from(comes);
+            if let Some(this) = expected {
+                // All of them are there when the last one is.
+                let last = need.expected.unwrap_or(this);
+                need.expected = Some(v1::Expected {
+                    from_unix_nanos: last.from_unix_nanos.max(this.from_unix_nanos),
+                    to_unix_nanos: last.to_unix_nanos.max(this.to_unix_nanos),
+                    samples: last.samples.min(this.samples),
+                });
+            }
+        }
+        if snapshot.past.is_none() {
+            self.own_clusters.add_to(std::slice::from_mut(&mut need));
+        }
+        message.need = Some(need);
         if let (Some(id), Some(free)) = (cheapest, &mut message.free) {
+            // Who said a price and when is asked for after the rest: the price itself is of the moment of the answer.
             let machine = self.machines_named(&snapshot, vec![id]).await?.pop();
             free.price_source = machine.as_ref().map(Known::price_source);
         }
         if snapshot.past.is_none() {
-            let recent = self.recent().await?;
-            message.decisions = self.decisions_for(&recent, &decided_as, TOLD).await?;
+            let recent = &snapshot.beside.recent;
+            let wanted = Wanted { need: Some(decided_as), ..Wanted::default() };
+            message.decisions = wanted.of_recent(recent, TOLD);
             let last = recent.last().map_or(0, |record| record.cycle);
             message.withheld = message
                 .decisions
@@ -129,16 +154,5 @@ impl<S: Shards> View<S> {
         }
         message.as_of = Some(snapshot.as_of);
         Ok(message)
-    }
-
-    /// The newest decisions for a need.
-    pub(crate) async fn decisions_for(
-        &self,
-        recent: &[Arc<CycleRecord>],
-        key: &NeedKey,
-        most: usize,
-    ) -> Result<Vec<v1::Decision>, Status> {
-        let wanted = Wanted { need: Some(key.clone()), ..Wanted::default() };
-        self.described(wanted.of_recent(recent, most)).await
     }
 }

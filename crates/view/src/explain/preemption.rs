@@ -30,10 +30,11 @@ impl<S: Shards> View<S> {
         if !request.machine.is_empty() && !request.need.is_empty() {
             return Err(Status::invalid_argument("name a machine or a need, or neither for all; not both"));
         }
+        self.needs_life("explaining preemptions")?;
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         let snapshot = self.snapshot(None).await?;
         let wanted = Wanted { kinds: vec![v1::ActionKind::Preempt.into()], ..Wanted::default() };
-        let recent = self.recent().await?;
+        let recent = snapshot.beside.recent.clone();
         let all = wanted.of_recent(&recent, usize::MAX);
         let (decisions, gone) = if request.need.is_empty() && request.machine.is_empty() {
             (all, None)
@@ -67,10 +68,6 @@ impl<S: Shards> View<S> {
             if gains || loses {
                 told.push(preemption);
             }
-        }
-        let decisions = told.iter_mut().filter_map(|preemption| preemption.decision.take()).collect();
-        for (preemption, decision) in told.iter_mut().zip(self.described(decisions).await?) {
-            preemption.decision = Some(decision);
         }
         Ok(v1::PreemptionExplanation { as_of: Some(snapshot.as_of), preemptions: told })
     }

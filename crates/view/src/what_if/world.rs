@@ -6,46 +6,85 @@ use std::sync::Arc;
 use bigfleet_engine::{Action, ActionKind, Decision, Fleet, Options};
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::{HostRef, Machine, MachineState};
+use bigfleet_model::need::Need;
 use bigfleet_model::stamp::Assignment;
 use bigfleet_shard::is_paid_for;
 
 /// A copy of the fleet.
 #[derive(Clone)]
-pub(super) struct World {
-    pub(super) fleet: Fleet,
-    pub(super) machines: BTreeMap<Box<str>, Arc<Machine>>,
-    pub(super) options: Options,
-    pub(super) now_unix_nanos: i64,
+pub(crate) struct World {
+    pub(crate) fleet: Fleet,
+    pub(crate) machines: BTreeMap<Box<str>, Arc<Machine>>,
+    pub(crate) options: Options,
+    pub(crate) now_unix_nanos: i64,
 }
 
 /// What a world costs.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct WorldBill {
-    pub(super) usd_per_hour: f64,
-    pub(super) bound: usize,
-    pub(super) spot: usize,
-    pub(super) interruptions_per_hour: f64,
+pub(crate) struct WorldBill {
+    pub(crate) usd_per_hour: f64,
+    /// Of what is rented: hardware of one's own is paid for anyway.
+    pub(crate) rented_usd_per_hour: f64,
+    pub(crate) bound: usize,
+    pub(crate) spot: usize,
+    pub(crate) interruptions_per_hour: f64,
 }
 
 impl World {
-    pub(super) fn cycle(&mut self) -> Arc<Decision> {
+    /// A world in which nobody has anything yet.
+    pub(crate) fn afresh<'a>(
+        machines: impl Iterator<Item = &'a Machine>,
+        needs: Vec<Need>,
+        options: Options,
+        now_unix_nanos: i64,
+    ) -> Self {
+        let (fleet, nothing) = (Fleet::default(), BTreeMap::new());
+        let mut world = Self { fleet, machines: nothing, options, now_unix_nanos };
+        for machine in machines {
+            world.put(Self::afresh_machine(machine, now_unix_nanos));
+        }
+        let mut rows: BTreeMap<Arc<str>, Vec<Need>> = BTreeMap::new();
+        for need in needs {
+            rows.entry(need.cluster.clone()).or_default().push(Need { parked: false, ..need });
+        }
+        for (cluster, rows) in rows {
+            // Rows that differed only in what was taken away are merged, as a roll-up's are.
+            let _ = world.fleet.replace(&cluster, rows, now_unix_nanos);
+        }
+        world
+    }
+
+    /// A machine that nobody has: quota if it is rented, idle if it is owned.
+    pub(crate) fn afresh_machine(machine: &Machine, now_unix_nanos: i64) -> Machine {
+        let mut machine = machine.clone();
+        if machine.capacity_type.is_elastic() {
+            quota(&mut machine);
+            machine.cluster = "".into();
+            machine.draining_for = None;
+        } else if machine.state != MachineState::Speculative {
+            free(&mut machine, now_unix_nanos);
+        }
+        machine
+    }
+
+    pub(crate) fn cycle(&mut self) -> Arc<Decision> {
         self.fleet.cycle(&self.options, self.now_unix_nanos)
     }
 
     /// Puts a machine; a record the engine refuses changes nothing.
-    pub(super) fn put(&mut self, machine: Machine) {
+    pub(crate) fn put(&mut self, machine: Machine) {
         if self.fleet.observe(&machine).is_ok() {
             self.machines.insert(machine.id.clone(), Arc::new(machine));
         }
     }
 
-    pub(super) fn remove(&mut self, id: &str) {
+    pub(crate) fn remove(&mut self, id: &str) {
         self.fleet.remove(id);
         self.machines.remove(id);
     }
 
     /// Everything that was ordered, and everything that was under way, is done.
-    pub(super) fn arrive(&mut self, decision: &Decision) {
+    pub(crate) fn arrive(&mut self, decision: &Decision) {
         for action in &decision.actions {
             if let Some(machine) = self.machines.get(&action.machine) {
                 let arrived = done(Machine::clone(machine), action, self.now_unix_nanos);
@@ -59,11 +98,14 @@ impl World {
         }
     }
 
-    pub(super) fn bill(&self) -> WorldBill {
+    pub(crate) fn bill(&self) -> WorldBill {
         let mut bill = WorldBill::default();
         for machine in self.machines.values() {
             if is_paid_for(machine.state) {
                 bill.usd_per_hour += machine.price_usd_per_hour;
+                if machine.capacity_type.is_elastic() {
+                    bill.rented_usd_per_hour += machine.price_usd_per_hour;
+                }
             }
             if machine.state.is_bound() {
                 bill.bound += 1;

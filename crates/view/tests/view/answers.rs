@@ -203,7 +203,7 @@ fn edit(edit: v1::edit::Edit) -> v1::Edit {
 async fn what_if_tells_what_would_be_different() {
     let (driver, view) = small();
     let ask = async |edits: Vec<v1::Edit>, cycles| {
-        let request = v1::WhatIfRequest { edits, cycles, limit: 0 };
+        let request = v1::WhatIfRequest { edits, cycles, ..Default::default() };
         Api::what_if(&view, Request::new(request)).await.map(tonic::Response::into_inner)
     };
     let add = v1::AddMachines { like: "metal-1".into(), count: 1, zone: "zc".into(), ..Default::default() };
@@ -237,7 +237,7 @@ async fn what_if_tells_what_would_be_different() {
 async fn what_if_refuses_what_makes_no_sense() {
     let (_driver, view) = small();
     let refused = async |edits: Vec<v1::Edit>| {
-        let request = v1::WhatIfRequest { edits, cycles: 1, limit: 0 };
+        let request = v1::WhatIfRequest { edits, cycles: 1, ..Default::default() };
         Api::what_if(&view, Request::new(request)).await.unwrap_err().message().to_owned()
     };
     assert_eq!(refused(vec![]).await, "nothing is different; give at least one edit");

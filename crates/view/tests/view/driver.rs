@@ -165,6 +165,7 @@ impl Driver {
             server_version: "1.2.3".into(),
             simulated: true,
             record_dir,
+            record_only: false,
             clock: Arc::new(VirtualClock::at(START)),
         };
         View::new(self.clone(), about)

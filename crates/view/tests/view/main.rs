@@ -8,3 +8,4 @@ mod own_cluster;
 mod past;
 mod roles;
 mod sockets;
+mod truth;

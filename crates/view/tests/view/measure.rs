@@ -142,7 +142,8 @@ async fn measure() {
     time!("plan", Api::plan(&view, Request::new(v1::PlanRequest::default())).await.unwrap());
     let add = v1::AddMachines { like: bound.clone(), count: 100, ..Default::default() };
     let edit = v1::Edit { edit: Some(v1::edit::Edit::AddMachines(add)) };
-    let what_if = || Request::new(v1::WhatIfRequest { edits: vec![edit.clone()], cycles: 1, limit: 0 });
+    let what_if =
+        || Request::new(v1::WhatIfRequest { edits: vec![edit.clone()], cycles: 1, ..Default::default() });
     time!("what if, 100 machines more", Api::what_if(&view, what_if()).await.unwrap());
     time!(
         "inspect needs",

@@ -13,7 +13,8 @@ use tonic::transport::{Channel, Server};
 use crate::driver::{Driver, START, config, metal, need};
 
 async fn serve(driver: &Arc<Driver>, clock: Arc<VirtualClock>) -> ViewClient<Channel> {
-    let about = About { server_version: "1".into(), simulated: true, record_dir: None, clock };
+    let about =
+        About { server_version: "1".into(), simulated: true, record_dir: None, record_only: false, clock };
     let service = view_server(View::new(driver.clone(), about));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

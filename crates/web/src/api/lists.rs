@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use bigfleet_proto::v1alpha1::{CapacityType, MachineState};
-use bigfleet_tell::{Shown, explain, words};
+use bigfleet_tell::{Shown, Story, explain, words};
 use bigfleet_view::v1;
 use prost::Message;
 use serde_json::{Value, json};
@@ -121,6 +121,7 @@ pub(crate) fn filter(query: &Query) -> Result<v1::MachineFilter, Refusal> {
         labels: query.list("label"),
         need: query.text("need"),
         troubled: query.flag("troubled")?,
+        bound_for: query.text("bound_for"),
     })
 }
 
@@ -252,10 +253,38 @@ pub(crate) async fn rails(State(site): State<Arc<Site>>, uri: Uri, headers: Head
     answer(&headers, &json!({ "data": Shown::new("Rails", &rails), "pauses": pauses }))
 }
 
-/// `/api/costs` of one shard.
+/// `/api/costs` of one shard: now, at a moment, or over a span; with `judge` also how good that is.
 pub(crate) async fn costs(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Answer {
-    let query = Query::read(&uri, &["shard", "cluster"])?;
-    let request = v1::GetCostsRequest { cluster: query.text("cluster") };
-    let costs = shard(&site, &query)?.client().get_costs(request).await.map_err(Refusal::from)?;
-    answer(&headers, &json!({ "data": Shown::new("Costs", costs.get_ref()) }))
+    let query = Query::read(&uri, &["shard", "cluster", "at", "from", "to", "points", "judge"])?;
+    let time = |name: &str| query.number(name, 0, u64::MAX >> 1).map(u64::cast_signed);
+    let request = v1::GetCostsRequest {
+        cluster: query.text("cluster"),
+        at: query.moment()?,
+        from_unix_nanos: time("from")?,
+        to_unix_nanos: time("to")?,
+        points: query.number("points", 0, 1000)? as u32,
+        judge: query.flag("judge")?,
+    };
+    let costs = shard(&site, &query)?.client().get_costs(request).await.map_err(Refusal::from)?.into_inner();
+    let mut story = Story::default();
+    if let Some(judged) = &costs.judgement {
+        explain::cost::judged(&mut story, judged);
+    }
+    answer(&headers, &json!({ "data": Shown::new("Costs", &costs), "story": story }))
+}
+
+/// `/api/lint` of one shard: what is wrong or doubtful.
+pub(crate) async fn lint(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Answer {
+    let query = Query::read(&uri, &["shard", "at", "code"])?;
+    let request = v1::LintRequest { at: query.moment()?, codes: query.list("code") };
+    let found = shard(&site, &query)?.client().lint(request).await.map_err(Refusal::from)?;
+    answer(&headers, &json!({ "data": Shown::new("LintAnswer", found.get_ref()) }))
+}
+
+/// `/api/truth` of one shard: what providers promised beside what was observed.
+pub(crate) async fn truth(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Answer {
+    let query = Query::read(&uri, &["shard", "provider"])?;
+    let request = v1::GetProviderTruthRequest { provider: query.text("provider"), span_nanos: 0 };
+    let found = shard(&site, &query)?.client().get_provider_truth(request).await.map_err(Refusal::from)?;
+    answer(&headers, &json!({ "data": Shown::new("ProviderTruth", found.get_ref()) }))
 }

@@ -180,7 +180,7 @@ pub(crate) async fn what_if(
         return Err(Refusal::bad(format!("cycles: {cycles}; 1 to {MOST_CYCLES} are taken")));
     }
     let edits = edits.into_iter().map(v1::Edit::try_from).collect::<Result<_, _>>()?;
-    let request = v1::WhatIfRequest { edits, cycles, limit: 300 };
+    let request = v1::WhatIfRequest { edits, cycles, limit: 300, ..v1::WhatIfRequest::default() };
     let shard = shard(&site, &query)?;
     let found = shard.client().what_if(request).await.map_err(Refusal::from)?.into_inner();
     let named = |all: &[v1::Decision]| -> Vec<(String, v1::Decision)> {

@@ -48,11 +48,8 @@ pub(super) const COLUMNS: &[Column] = &[
 /// One decision in a line.
 pub(super) fn row(model: &Model, decision: &Decision) -> Row {
     let sort = super::sort_of(&decision.instance_type, decision.capacity_type, &decision.zone);
-    let why = if sentence::withheld(decision) {
-        Cell::toned(format!("withheld: {}", words::fate(decision.fate)), Tone::Warn)
-    } else {
-        sentence::why(decision).into()
-    };
+    let tone = if sentence::withheld(decision) { Tone::Warn } else { Tone::Plain };
+    let why = Cell::toned(sentence::why_and_fate(decision), tone);
     Row {
         key: format!("{}/{}/{}/{}", decision.epoch, decision.cycle, decision.kind, decision.machine),
         opens: Some(Screen::Decision { cycle: decision.cycle, machine: decision.machine.clone() }),

@@ -222,3 +222,115 @@ pub(crate) fn empty_plan() -> PlanAnswer {
         ..PlanAnswer::default()
     }
 }
+
+pub(crate) fn costs(request: &GetCostsRequest) -> Costs {
+    let part =
+        |cause: &str, cluster: &str, capacity_type: CapacityType, cents: i64, machines: f64| CostPart {
+            cluster: cluster.into(),
+            priority: (cause == "used" || cause == "above_demand").then_some(100_000),
+            capacity_type: capacity_type.into(),
+            provider: "aws".into(),
+            cause: cause.into(),
+            nano_usd: cents * 10_000_000,
+            machines,
+        };
+    let parts = vec![
+        part("used", "shop", CapacityType::Spot, 121, 8.0),
+        part("used", "ml", CapacityType::BareMetal, 200, 2.0),
+        part("above_demand", "shop", CapacityType::Spot, 24, 1.0),
+        part("idle_hold", "", CapacityType::OnDemand, 38, 1.0),
+        part("idle_fixed", "", CapacityType::BareMetal, 73, 1.0),
+    ];
+    let span = request.from_unix_nanos != 0;
+    Costs {
+        as_of: Some(AsOf { from_record: span, ..as_of() }),
+        usd_per_hour: 4.56,
+        idle_usd_per_hour: 1.11,
+        total_nano_usd: parts.iter().map(|part| part.nano_usd).sum(),
+        parts,
+        span: span.then_some(CostSpan {
+            from_unix_nanos: request.from_unix_nanos,
+            to_unix_nanos: NOW,
+            cycles: 80,
+            looked_at: 80,
+        }),
+        points: if span {
+            let point = |at: i64, usd: f64| CostPoint {
+                unix_nanos: NOW - (4 - at) * 15 * MINUTE,
+                usd_per_hour: usd,
+                idle_usd_per_hour: 1.0,
+                waste_usd_per_hour: 0.5,
+                short_needs: 1,
+                actions: 3,
+            };
+            vec![point(0, 4.0), point(1, 4.2), point(2, 6.1), point(3, 4.56)]
+        } else {
+            Vec::new()
+        },
+        judgement: request.judge.then(|| CostJudgement {
+            paid_usd_per_hour: 1.31,
+            bound_usd_per_hour: 1.19,
+            method: "exact".into(),
+            unconstrained_usd_per_hour: 1.02,
+            uncovered_needs: 2,
+            protected_usd_per_hour: 1.45,
+            unprotected_usd_per_hour: 1.2,
+            protected_interruptions_per_hour: 0.01,
+            unprotected_interruptions_per_hour: 0.09,
+        }),
+        ..Costs::default()
+    }
+}
+
+pub(crate) fn lints() -> LintAnswer {
+    let finding = |code: &str, severity: Severity, subject: &str, found: &str, times| Finding {
+        code: code.into(),
+        severity: severity.into(),
+        about: "offer".into(),
+        subject: subject.into(),
+        found: found.into(),
+        fix: "have the provider report it an hour".into(),
+        times,
+    };
+    LintAnswer {
+        as_of: Some(as_of()),
+        findings: vec![
+            finding("BF104", Severity::Error, "aws/m5 spot zone-b", "probability 0.3 an hour", 12),
+            finding("BF204", Severity::Warning, "ml/77aa88bb", "only in zone-a", 1),
+        ],
+        needs: 4,
+        machines: 120,
+        providers: 2,
+    }
+}
+
+pub(crate) fn provider_truth() -> ProviderTruth {
+    let took =
+        |p50_secs: f64| Took { samples: 40, p10_secs: p50_secs / 2.0, p50_secs, p90_secs: p50_secs * 2.0 };
+    ProviderTruth {
+        as_of: Some(as_of()),
+        from_unix_nanos: NOW - 24 * 60 * MINUTE,
+        to_unix_nanos: NOW,
+        rows: vec![TruthRow {
+            provider: "aws".into(),
+            instance_type: "m5.2xlarge".into(),
+            capacity_type: CapacityType::Spot.into(),
+            machines: 24,
+            min_usd_per_hour: 0.11,
+            max_usd_per_hour: 0.13,
+            min_probability: 0.0021,
+            max_probability: 0.006,
+            source: Some(PriceSource { provider: "aws".into(), heard_unix_nanos: NOW - 3 * MINUTE }),
+            bound_machine_hours: 192.0,
+            promised_interruptions: 0.6,
+            observed_interruptions: 4,
+            create: Some(took(45.0)),
+            configure: Some(took(20.0)),
+            drain: None,
+        }],
+    }
+}
+
+pub(crate) fn summary() -> Summary {
+    Summary { as_of: Some(as_of()), needs: 4, unmet: 1, short: 2, worst: shortfalls(), ..Summary::default() }
+}
