@@ -85,7 +85,7 @@ fn section<'a>(architecture: &'a str, title: &str) -> &'a str {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# A\n\n## Walks\n\n### One thing: at most 1 files\n\n1. `a/b.rs`, `a/b.rs`: twice\n\n\
+    const PAGE: &str = "# A\n\n## Walks\n\n### One thing: at most 1 files\n\n1. `crates/b.rs`, `crates/b.rs`: twice\n\n\
                         ## Where to look\n\n| q | f | i |\n|---|---|---|\n| where is x | `crates/x` | `x_of` |\n\n## Z\n";
 
     #[test]

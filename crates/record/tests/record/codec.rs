@@ -50,12 +50,11 @@ proptest! {
                 Fact::Cycle(_) => false,
                 Fact::Demand(_, value) => value.is_none(),
                 Fact::Held(_, value) => value.is_none(),
-                Fact::Reclaims(_, value) => value.is_none(),
+                Fact::Reclaims(_, value) | Fact::Bought(_, value) => value.is_none(),
                 Fact::Machine(_, value) => value.is_none(),
                 Fact::Shortfall(_, value) => value.is_none(),
                 Fact::Pause(_, value) => value.is_none(),
                 Fact::Loss(_, value) => value.is_none(),
-                Fact::Bought(_, value) => value.is_none(),
             };
             prop_assert!(forgets);
         }
