@@ -75,7 +75,8 @@ fn a_hundred_machines_shown_failed_for_25_seconds_buy_at_most_ten() {
 
 #[test]
 fn machines_shown_to_be_somebody_elses_are_not_bought_anew_either() {
-    let lies: [(&str, fn(&mut Machine)); 4] = [
+    type Lie = fn(&mut Machine);
+    let lies: [(&str, Lie); 4] = [
         ("bound elsewhere", |m| m.cluster = "other".into()),
         ("smaller", |m| m.resources = ResourceVec::parse([("cpu", "1")]).unwrap()),
         ("Idle", |m| (m.state, m.cluster) = (Idle, "".into())),

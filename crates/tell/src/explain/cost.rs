@@ -22,11 +22,6 @@ pub fn judged(story: &mut Story, judged: &CostJudgement) {
                 usd_words(least)
             ),
         );
-        let constraints = least - judged.unconstrained_usd_per_hour;
-        story.say(
-            "constraints",
-            format!("{}/h of that bound is for what needs require of machines", usd_words(constraints)),
-        );
         if judged.uncovered_needs > 0 {
             let left = count(judged.uncovered_needs.into(), "need");
             story.say(
@@ -37,6 +32,13 @@ pub fn judged(story: &mut Story, judged: &CostJudgement) {
                 ),
             );
         }
+        // Two sums of the same prices in another order: less than a hundredth of a cent is nothing.
+        let constraints = least - judged.unconstrained_usd_per_hour;
+        let constraints = if constraints < 1e-4 { 0.0 } else { constraints };
+        story.say(
+            "constraints",
+            format!("{}/h of that bound is for what needs require of machines", usd_words(constraints)),
+        );
     }
     let (with, without) = (judged.protected_usd_per_hour, judged.unprotected_usd_per_hour);
     let (rare, often) = (judged.protected_interruptions_per_hour, judged.unprotected_interruptions_per_hour);
