@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use bigfleet_coordinator::HelpRules;
 use bigfleet_coordinator_server::store::{Embedded, Etcd, EtcdSettings, Store};
 use bigfleet_coordinator_server::{Settings, StartError, snapshot, start};
 use bigfleet_net::{Clock, SystemClock, TlsFiles};
@@ -36,7 +35,7 @@ use ask::{Coordinator, Whom};
 /// Exit code of an address that cannot be listened on.
 const CANNOT_LISTEN: u8 = 3;
 
-/// Say which shard owns which domain, and have shards help each other.
+/// Say which shard owns which domain, and what it may hold.
 ///
 /// Shards decide and act without it. One replica keeps the fleet in a file; several keep it in an etcd and elect a leader.
 #[derive(clap::Args)]
@@ -107,14 +106,6 @@ struct RunArgs {
     /// Leave etcd's past and its unused room to somebody else
     #[arg(long, help_heading = "etcd")]
     no_etcd_compaction: bool,
-    /// Look for help when a shortfall is this old
-    #[arg(long, value_name = "CYCLES", default_value_t = 10, help_heading = "Help",
-        value_parser = clap::value_parser!(i32).range(1..))]
-    help_after_cycles: i32,
-    /// A machine that was handed over stays for at least this long
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, help_heading = "Help",
-        value_parser = clap::value_parser!(i64).range(0..=604_800))]
-    help_rest_secs: i64,
     /// Certificate of this coordinator (PEM)
     #[arg(long, value_name = "FILE", help_heading = "TLS")]
     tls_cert: Option<PathBuf>,
@@ -225,11 +216,6 @@ fn settings(args: &RunArgs) -> Result<Settings, anyhow::Error> {
         http,
         tls,
         store: args.keep.open(&clock)?,
-        help: HelpRules {
-            after_cycles: args.help_after_cycles,
-            rest_secs: args.help_rest_secs,
-            ..HelpRules::default()
-        },
         tidies: !args.no_etcd_compaction,
     })
 }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bigfleet_coordinator::HelpRules;
 use bigfleet_net::{Clock, SystemClock, TlsError, TlsFiles, http, incoming, reflection, until};
 use bigfleet_proto::transport;
 use thiserror::Error;
@@ -33,8 +32,6 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Where the fleet is kept.
     pub store: Store,
-    /// When shards help each other.
-    pub help: HelpRules,
     /// Whether the leader has etcd forget its past and give room back.
     pub tidies: bool,
 }
@@ -103,7 +100,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let running = Replica {
         store: settings.store.clone(),
         address: advertised,
-        rules: settings.help,
+        helps: false,
         tidies: settings.tidies,
         clock: clock.clone(),
         metrics: metrics.clone(),

@@ -167,6 +167,12 @@ impl Fleet {
         self.domains.get(&(Box::from(key), Box::from(value)))
     }
 
+    /// Who holds the domain with this value of the one key that all domains have.
+    pub(crate) fn holder_of_value(&self, value: &str) -> Option<&str> {
+        let key = &self.domains().next()?.key;
+        Some(self.domain(key, value)?.tenure.holder())
+    }
+
     /// All of them by key and value.
     pub fn domains(&self) -> impl ExactSizeIterator<Item = &Domain> {
         self.domains.values()

@@ -80,6 +80,7 @@ pub fn transfer(
             to: to.into(),
             step: Step::Leaving,
             was_given,
+            is_return: false,
             since_unix_nanos: now,
             reason: reason.into(),
         }));
@@ -124,13 +125,25 @@ pub(crate) fn answered(
                 if present.was_given {
                     writes.put(put(Step::Arrived, from, from));
                 } else {
-                    writes.delete(Key::Transfer(machine.clone()));
+                    fall_back(fleet, present, now, writes);
                 }
             }
             (Step::Arriving, Outcome::Accepted) if shard == to => writes.put(put(Step::Arrived, from, to)),
+            // It was its own, and it has noted that it is not: `retry` tells it again.
+            (Step::Arriving, Outcome::Refused) if present.is_return => {}
+            // The getter cannot use it as a gift, and has its domain by now: then it is its own without one. To give it back
+            // would be to take what the getter may act on.
+            (Step::Arriving, Outcome::Refused)
+                if shard == to && fleet.holder_of_value(&present.domain) == Some(to) =>
+            {
+                own(fleet, present, to, now, writes);
+            }
             // The getter cannot use it. It goes back; the giver is told until it takes what was its own.
             (Step::Arriving, Outcome::Refused) if shard == to && from != to => {
-                writes.put(put(Step::Arriving, to, from));
+                let (from, to) = (to.into(), from.into());
+                let back_to =
+                    Transfer { from, to, is_return: true, since_unix_nanos: now, ..present.clone() };
+                writes.put(Entry::Transfer(back_to));
                 back.push(machine.clone());
             }
             _ => {}
@@ -138,6 +151,23 @@ pub(crate) fn answered(
     }
     tell(fleet, to, onward, (from, to), writes);
     tell(fleet, from, back, (to, from), writes);
+}
+
+/// A machine that was not given stays with whoever has its domain. If that is not the giver any more, the new holder was told
+/// to leave it alone, and is told to take it.
+fn fall_back(fleet: &Fleet, transfer: &Transfer, now: i64, writes: &mut Writes) {
+    match fleet.holder_of_value(&transfer.domain) {
+        Some(holder) if *holder != *transfer.from => own(fleet, transfer, holder, now, writes),
+        _ => writes.delete(Key::Transfer(transfer.machine.clone())),
+    }
+}
+
+/// A machine that nobody acts on is a shard's from now on: given by itself to itself, so that nothing names anybody else.
+fn own(fleet: &Fleet, transfer: &Transfer, shard: &str, now: i64, writes: &mut Writes) {
+    let (from, to, step) = (shard.into(), shard.into(), Step::Arriving);
+    let own = Transfer { from, to, step, is_return: true, since_unix_nanos: now, ..transfer.clone() };
+    writes.put(Entry::Transfer(own));
+    tell(fleet, shard, vec![transfer.machine.clone()], (shard, shard), writes);
 }
 
 /// Tells the shards that were to answer and have refused: what nobody holds must be taken by somebody.
@@ -196,8 +226,9 @@ pub(crate) fn orphan(fleet: &Fleet, transfer: &Transfer, gone: &str, now: i64, w
         // Nobody's just now: the one that lives gets it.
         Step::Arriving => true,
     };
-    let domain = fleet.domains().next().and_then(|first| fleet.domain(&first.key, &transfer.domain));
-    let heir = if keeps { Some(other) } else { domain.map(|domain| domain.tenure.holder()) };
+    // One that was given by itself to itself has no other.
+    let keeps = keeps && *other != *gone;
+    let heir = if keeps { Some(other) } else { fleet.holder_of_value(&transfer.domain) };
     let Some(heir) = heir.filter(is_there) else {
         // Nobody's, until its domain is somebody's.
         writes.delete(Key::Transfer(transfer.machine.clone()));
@@ -211,7 +242,8 @@ pub(crate) fn orphan(fleet: &Fleet, transfer: &Transfer, gone: &str, now: i64, w
         step => step,
     };
     let (from, to) = (heir.into(), heir.into());
-    writes.put(Entry::Transfer(Transfer { from, to, step, since_unix_nanos: now, ..transfer.clone() }));
+    let heirs = Transfer { from, to, step, is_return: true, since_unix_nanos: now, ..transfer.clone() };
+    writes.put(Entry::Transfer(heirs));
     if !has_it {
         tell(fleet, heir, vec![transfer.machine.clone()], (heir, heir), writes);
     }

@@ -247,8 +247,15 @@ pub enum Urgency {
 }
 
 /// The codes of all alarms there are: who counts them shows each from 0 on, so that the first one of a kind is a change.
-pub const ALARMS: [&str; 6] =
-    ["bound_elsewhere", "fenced", "listing_lost_machines", "not_supported", "quarantined", "read_otherwise"];
+pub const ALARMS: [&str; 7] = [
+    "bound_elsewhere",
+    "fenced",
+    "listing_lost_machines",
+    "not_supported",
+    "quarantined",
+    "read_otherwise",
+    "suspicious_loss",
+];
 
 /// Something worth a line in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use bigfleet_coordinator::HelpRules;
 use bigfleet_coordinator_server::store::Store;
 use bigfleet_coordinator_server::{LEADER_HEADER, Running, Settings, start};
 use bigfleet_net::dial;
@@ -29,7 +28,6 @@ pub(crate) async fn replica(store: Store) -> Running {
         http: None,
         tls: None,
         store,
-        help: HelpRules::default(),
         tidies: true,
     };
     start(settings).await.expect("loopback")
