@@ -432,8 +432,7 @@ impl Shard {
         if flight.from != MachineState::Configured {
             machine.cluster = "".into();
             machine.assigned = Assignment::default();
-            machine.idle_since_unix_nanos =
-                flight.idle_since.filter(|_| !self.config.has(Bug::IdleSinceLost));
+            machine.idle_since_unix_nanos = flight.idle_since;
         }
         self.overwrite(slot, machine, now, step);
     }

@@ -56,15 +56,13 @@ pub enum Bug {
     PlaceKept,
     /// A provider whose listing failed is not listed again.
     ListTimerLost,
-    /// Since when a machine idles is forgotten when binding it comes to nothing.
-    IdleSinceLost,
     /// A parked gang acts when it only may look.
     ParkedActs,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 25] = [
         Self::OnOrderForgotten,
         Self::OverdueCounted,
         Self::OlderListingAdopted,
@@ -89,7 +87,6 @@ impl Bug {
         Self::FailureUntold,
         Self::PlaceKept,
         Self::ListTimerLost,
-        Self::IdleSinceLost,
         Self::ParkedActs,
     ];
 }

@@ -18,7 +18,7 @@ enum By {
 use By::{Scenario, Seeds};
 
 /// Each bug, the invariant that is meant for it, and how it is found. 0 stands for what the scenario expects.
-const TABLE: [(Planted, usize, By); 38] = [
+const TABLE: [(Planted, usize, By); 37] = [
     (Planted::PodsAreMachines, 9, Seeds(10)),
     (Planted::SupplyCountedTwice, 12, Seeds(60)),
     (Planted::DomainChosenTwice, 12, Seeds(400)),
@@ -55,7 +55,6 @@ const TABLE: [(Planted, usize, By); 38] = [
     (Planted::Code(Bug::FailureUntold), 29, Seeds(400)),
     (Planted::Code(Bug::PlaceKept), 22, Seeds(10)),
     (Planted::Code(Bug::ListTimerLost), 22, Seeds(100)),
-    (Planted::Code(Bug::IdleSinceLost), 16, Seeds(400)),
     (Planted::Code(Bug::ParkedActs), 30, Seeds(400)),
 ];
 

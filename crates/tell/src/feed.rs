@@ -38,7 +38,7 @@ pub fn belong_together(a: &Decision, b: &Decision) -> bool {
     (a.cycle, a.kind, a.fate, &a.cluster) == (b.cycle, b.kind, b.fate, &b.cluster) && need_of(a) == need_of(b)
 }
 
-/// `bought 9 on-demand and 5 spot for web (77aa88bb) of shop, $4.56/h`: decisions that belong together in a sentence.
+/// `provisioned 9 on-demand and 5 spot for web (77aa88bb) of shop, $4.56/h`: decisions that belong together in a sentence.
 pub fn said(group: &[Decision]) -> String {
     let [first, ..] = group else { return String::new() };
     if group.len() == 1 {
@@ -119,7 +119,7 @@ mod tests {
         let two =
             [bought("a", CapacityType::Spot, Fate::Begun), bought("b", CapacityType::OnDemand, Fate::Begun)];
         assert!(belong_together(&two[0], &two[1]));
-        assert_eq!(said(&two), "bought 1 on-demand and 1 spot for 77aa of shop, $0.50/h");
+        assert_eq!(said(&two), "provisioned 1 on-demand and 1 spot for 77aa of shop, $0.50/h");
         let held =
             [bought("a", CapacityType::Spot, Fate::Capped), bought("b", CapacityType::Spot, Fate::Capped)];
         assert_eq!(said(&held), "Provision of 2 spot for 77aa of shop, $0.50/h, withheld: capped");

@@ -137,7 +137,7 @@ pub fn figure_words(figure: f64) -> String {
     }
 }
 
-/// `14:05:40 cycle 1790: bought aws-0031 m5.2xlarge spot for a1b2c3 of shop, $0.121/h (…)`.
+/// `14:05:40 cycle 1790: provisioned aws-0031 m5.2xlarge spot for a1b2c3 of shop, $0.121/h (…)`.
 pub fn decision(decision: &Decision, now_unix_nanos: i64) -> String {
     let time = clock_time(decision.unix_nanos, now_unix_nanos);
     let mut text = format!("{time} cycle {}: {}", decision.cycle, action(decision));

@@ -38,11 +38,12 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts both, with so many machines of the types that test suites have.
+    /// Starts both, with so many slots of the types that test suites have, and three whole hosts that are there already.
     pub(crate) fn start(machines: usize) -> Self {
         let provider = format!("127.0.0.1:{}", free_port());
         let count = machines.to_string();
-        let arguments = ["provider", "sim", "--use-fake-backend", "--seed-count", &count];
+        let arguments =
+            ["provider", "sim", "--use-fake-backend", "--seed-count", &count, "--idle-count", "3"];
         let places = ["--addr", &provider, "--http", "none"];
         Self::behind("sim", Process::start("provider", &[&arguments[..], &places].concat()), &provider)
     }

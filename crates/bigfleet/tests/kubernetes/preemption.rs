@@ -13,7 +13,7 @@ use crate::hops::Hops;
 pub(crate) async fn a_cluster_yields_to_another_and_gets_it_back(plane: &ControlPlane, namespace: String) {
     let other = ControlPlane::start(Parts::All).await.unwrap();
     let away = other.namespace("training").await;
-    // Of 24 machines three are whole hosts, and there is no way to buy a fourth.
+    // Three whole hosts are there, and there is no way to buy a fourth.
     let fleet = Fleet::start(24);
     let shop = Cluster::connect(plane, "shop", &fleet).await;
     let lab = Cluster::connect(&other, "lab", &fleet).await;

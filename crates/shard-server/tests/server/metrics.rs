@@ -32,7 +32,10 @@ async fn what_is_gone_leaves_no_series() {
     assert!(
         series(&text, "bigfleet_shard_rollup_to_decision_seconds_count").is_some_and(|count| count >= 1.0)
     );
-    assert!(text.ends_with("# EOF\n"));
+    assert!(
+        !text.ends_with("# EOF\n"),
+        "whoever asks for nothing else gets the text form, which has no end mark"
+    );
     // The first alarm of a kind is a rise from 0, which `increase` sees.
     let alarm = "bigfleet_shard_notices_total{urgency=\"alarm\",code=\"quarantined\"}";
     assert_eq!(series(&text, alarm), Some(0.0));

@@ -41,8 +41,9 @@ impl DeadUncounted {
     }
 }
 
-/// How long a shard may take to look at what it was told while a call of the machine is under way.
-const PATIENCE: i64 = 45_000_000_000;
+/// How long a shard may take to look at what it was told while a call of the machine is under way: two refused tries on a
+/// network that takes half a minute for each answer, and the pauses after them.
+const PATIENCE: i64 = 120_000_000_000;
 
 impl Invariant for DeadUncounted {
     fn see(&mut self, now: i64, moment: &Moment<'_>) -> Option<String> {

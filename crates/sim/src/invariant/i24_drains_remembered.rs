@@ -37,6 +37,11 @@ impl Invariant for DrainsRemembered {
             Moment::Step { host, index, shard, step, .. } => {
                 let taken_back = shard.tally().taken_back;
                 let stays = self.taken_back.insert(*host, taken_back).unwrap_or(0) < taken_back;
+                if stays {
+                    // Which one is not said here. A life that is killed before it says so leaves that to the next one, which
+                    // has it from memory: nothing of this shard's counts as announced any more.
+                    self.told.retain(|_, (of, _)| of != index);
+                }
                 step.effects.iter().find_map(|effect| {
                     let Effect::Send { frame, .. } = effect else { return None };
                     match frame {

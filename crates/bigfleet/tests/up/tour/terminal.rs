@@ -27,5 +27,19 @@ pub(crate) fn run(mut command: Command) -> (ExitStatus, String) {
         text.extend_from_slice(&piece[..count]);
     }
     let status = child.wait().expect("it ends");
-    (status, String::from_utf8_lossy(&text).replace("\r\n", "\n"))
+    (status, seen(&String::from_utf8_lossy(&text).replace("\r\n", "\n")))
+}
+
+/// What stays on the screen: a line that is begun, left and erased, as progress is, does not.
+fn seen(text: &str) -> String {
+    const ERASED: &str = "\r\x1b[K";
+    let mut screen = String::with_capacity(text.len());
+    for (place, part) in text.split(ERASED).enumerate() {
+        if place > 0 {
+            let line = screen.rfind('\n').map_or(0, |end| end + 1);
+            screen.truncate(line);
+        }
+        screen.push_str(part);
+    }
+    screen
 }
