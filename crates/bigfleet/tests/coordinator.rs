@@ -3,12 +3,15 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
-use bigfleet_net::dial;
+use bigfleet_net::{Clock as _, SystemClock, dial};
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::{InstructAck, ReportAck, ShardReport, instruct_ack};
 use serde_json::Value;
+use tonic::Code;
 
+const MOMENT: Duration = Duration::from_millis(100);
 const BIGFLEET: &str = env!("CARGO_BIN_EXE_bigfleet");
 
 /// A coordinator that runs; killed when it is dropped.
@@ -72,7 +75,16 @@ impl Running {
             ..ShardReport::default()
         };
         let channel = dial(&format!("http://{}", self.address), None).expect("an address");
-        transport::coordinator_client(channel).report_shard(report).await.expect("it leads").into_inner()
+        let clock = SystemClock::start();
+        // It listens before it leads.
+        for _ in 0..600 {
+            match transport::coordinator_client(channel.clone()).report_shard(report.clone()).await {
+                Ok(ack) => return ack.into_inner(),
+                Err(status) if status.code() == Code::FailedPrecondition => clock.sleep(MOMENT).await,
+                Err(status) => panic!("{status}"),
+            }
+        }
+        panic!("it does not lead");
     }
 }
 
@@ -148,8 +160,8 @@ async fn a_fleet_is_laid_out_killed_saved_lost_and_restored() {
         Command::new(BIGFLEET).args(["coordinator", "restore", file, "--data", &data]).output().expect("it");
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     let running = Running::start(Path::new(&data));
-    assert_eq!(running.listed(&["get", "domains"]), before);
     let third = running.report("eu-2", 2, None).await;
+    assert_eq!(running.listed(&["get", "domains"]), before);
     assert!(third.coordinator_term > second.coordinator_term);
     assert_eq!(third.instructions.len(), 1, "what was not answered is told again");
 }
