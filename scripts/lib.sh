@@ -51,3 +51,21 @@ need_pinned_rust() {
     fi
     note "$(rustc --version), $(cargo fmt --version), $(cargo clippy --version)"
 }
+
+# fetch_debian PACKAGE FOLDER: downloads a package and unpacks it (not installs) into FOLDER/root. Needs no root. With lists of its
+# own where the machine has none.
+fetch_debian() {
+    local package=$1 folder=$2
+    command -v apt-get >/dev/null || die "no $package, and no apt-get to fetch one; install it"
+    rm -rf "$folder/debs" "$folder/apt" "$folder/root"
+    mkdir -p "$folder/debs" "$folder/apt/lists/partial" "$folder/apt/cache" "$folder/root"
+    (
+        cd "$folder/debs"
+        apt-get download -qq "$package" 2>/dev/null || {
+            own=(-o "Dir::State::lists=$folder/apt/lists" -o "Dir::Cache=$folder/apt/cache")
+            apt-get "${own[@]}" update -qq && apt-get "${own[@]}" download -qq "$package"
+        }
+    ) >&2 || die "$package could not be downloaded"
+    dpkg -x "$folder"/debs/"$package"_*.deb "$folder/root"
+    rm -rf "$folder/debs" "$folder/apt"
+}

@@ -8,12 +8,13 @@ use prost::Message;
 /// The wire that others speak as well.
 const SHARED: [&str; 5] = ["capacity", "provider", "shard", "shardread", "coordinator"];
 /// What we add to it, in a package of our own.
-const OURS: &str = "bigfleet/provider/v1/machine_stream.proto";
+const OURS: [&str; 2] =
+    ["bigfleet/provider/v1/machine_stream.proto", "bigfleet/provider/v1/machine_output.proto"];
 const FLEET: &str = "bigfleet/coordinator/v1/fleet.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let shared = protox::compile(SHARED.map(|name| format!("bigfleet/v1alpha1/{name}.proto")), ["proto"])?;
-    let ours = protox::compile([OURS], ["proto"])?;
+    let ours = protox::compile(OURS, ["proto"])?;
     let fleet = protox::compile([FLEET], ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     // Served by reflection, and read by the test that holds the files against the table of the wire.

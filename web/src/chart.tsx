@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 
 export interface Line {
   label: string;
-  values: number[];
+  values: (number | null)[];
   /** A custom property of the style sheet. */
   color: string;
   fill?: boolean;
@@ -119,7 +119,8 @@ export function Chart(props: Props): JSX.Element {
       plot.current?.destroy();
       plot.current = new uPlot(options(latest.current, Math.max(60, home.clientWidth), point), data(), home);
     };
-    make();
+    // Words and numbers first: a chart waits until they are painted.
+    let first = requestAnimationFrame(() => (first = requestAnimationFrame(make)));
     const sized = new ResizeObserver(() => {
       const width = home.clientWidth;
       if (width > 0 && plot.current && plot.current.width !== width) {
@@ -137,6 +138,7 @@ export function Chart(props: Props): JSX.Element {
     };
     home.addEventListener('click', pick);
     return () => {
+      cancelAnimationFrame(first);
       sized.disconnect();
       theme.removeEventListener('change', make);
       removeEventListener('bigfleet-theme', make);
@@ -163,7 +165,7 @@ export function Chart(props: Props): JSX.Element {
           {at !== null && props.time[at] !== undefined && <span class="when">{new Date(props.time[at] * 1000).toTimeString().slice(0, 8)}</span>}
         </figcaption>
       )}
-      <div ref={box} aria-hidden="true" />
+      <div ref={box} aria-hidden="true" style={{ minHeight: `${props.height}px` }} />
     </figure>
   );
 }

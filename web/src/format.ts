@@ -34,6 +34,19 @@ export const delta = (n: number): string => (n > 0 ? `+${int(n)}` : n < 0 ? `-${
 
 export const percent = (share: number): string => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
+/** 1.5k, 12M, 3.2Ti: amounts of a resource, memory and disks in powers of 1,024. */
+export function amount(n: number, resource: string): string {
+  const bytes = /memory|storage|hugepages/.test(resource);
+  const [step, units] = bytes ? [1024, ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']] as const : [1000, ['', 'k', 'M', 'G', 'T', 'P']] as const;
+  let [size, unit] = [n, 0];
+  while (size >= (bytes ? step : 10_000) && unit < units.length - 1) {
+    size /= step;
+    unit += 1;
+  }
+  const text = size >= 100 || Number.isInteger(size) ? int(size) : size.toFixed(1);
+  return `${text}${bytes && unit ? ' ' : ''}${units[unit]}`;
+}
+
 const two = (n: number): string => String(n).padStart(2, '0');
 
 /** 14:02:10, with the date before it if that is not the day of `now`. */

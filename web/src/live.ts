@@ -1,7 +1,7 @@
 // The newest state, from one stream for the whole page. It comes back by itself.
 import { useEffect, useState } from 'preact/hooks';
 import { Refused, get } from './api';
-import type { Columns, Group, Hello, State } from './types';
+import type { Columns, Group, Hello, State, Summary } from './types';
 
 const FEED = 300;
 const STALE_MS = 12_000;
@@ -41,6 +41,12 @@ export function useLive(): Live {
   return live;
 }
 
+/** What share of a resource of bound machines is asked for, in hundredths. */
+function used(summary: Summary, resource: string): number | null {
+  const line = (summary.use ?? []).find((one) => one.resource === resource);
+  return line && line.provided > 0 ? Math.round((1000 * line.asked) / line.provided) / 10 : null;
+}
+
 /** Adds the newest moment to the columns; the server keeps the long ones. */
 function extended(columns: Columns | null, state: State): Columns | null {
   const now = state.summary?.as_of?.now;
@@ -59,6 +65,8 @@ function extended(columns: Columns | null, state: State): Columns | null {
     short: add(columns.short, s.short),
     bound: add(columns.bound, s.lanes.reduce((sum, lane) => sum + lane.machines, 0)),
     actions: add(columns.actions, begun),
+    cpu: [...columns.cpu.slice(-2000), used(s, 'cpu')],
+    memory: [...columns.memory.slice(-2000), used(s, 'memory')],
     withheld: add(columns.withheld, s.withheld.reduce((sum, count) => sum + count.actions, 0)),
   };
 }

@@ -104,7 +104,7 @@ function Top(): JSX.Element {
   const summary = state?.summary;
   const as_of = summary?.as_of;
   const withheld = summary?.withheld.reduce((sum, one) => sum + one.actions, 0) ?? 0;
-  const mode = !summary ? null : summary.dry_run ? <Pill tone="info">DRY RUN</Pill> : summary.pauses ? <Pill tone="warn">{int(summary.pauses)} PAUSED</Pill> : <Pill tone="good">AUTO</Pill>;
+  const mode = !summary ? null : summary.dry_run ? <Pill tone="info">DRY RUN</Pill> : summary.pauses ? <Pill tone="warn">{int(summary.pauses)} PAUSED</Pill> : summary.proposals ? <Pill tone="warn">{int(summary.proposals)} TO APPROVE</Pill> : !summary.mode || summary.mode === 'auto' ? <Pill tone="good">AUTO</Pill> : <Pill tone="info">{summary.mode.toUpperCase()}</Pill>;
   return (
     <header class="top">
       <a class="brand" href={href(['fleet'])}><img src="/icon.svg" alt="" width="22" height="22" />BigFleet</a>

@@ -20,6 +20,12 @@ export interface SupplyCell {
   machines: number;
   usd_per_hour: number;
 }
+export interface ResourceUse {
+  resource: string;
+  asked: number;
+  provided: number;
+  idle: number;
+}
 export interface Lane {
   cluster: string;
   machines: number;
@@ -31,6 +37,10 @@ export interface Lane {
   paused: boolean;
   held: boolean;
   reported: boolean;
+  use?: ResourceUse[];
+  /** auto, approve or observe: the strictest of all kinds of action. */
+  mode?: string | null;
+  mode_mixed?: boolean;
 }
 export interface Shortfall {
   need: NeedRef | null;
@@ -62,9 +72,12 @@ export interface Summary {
   worst: Shortfall[];
   pauses: number;
   dry_run: boolean;
+  mode?: string | null;
+  proposals?: number;
   withheld: FateCount[];
   moves: number;
   providers: ProviderBrief[];
+  use?: ResourceUse[];
 }
 export interface Decision {
   cycle: number;
@@ -92,6 +105,9 @@ export interface Link {
   connected: boolean;
   trouble: string;
   silent_secs: number | null;
+  cycle: number;
+  /** Of how many cycles, the last, half of them less, the worst; milliseconds. */
+  cycle_millis: [number, number, number, number] | null;
 }
 export interface Columns {
   time: number[];
@@ -102,6 +118,9 @@ export interface Columns {
   bound: number[];
   actions: number[];
   withheld: number[];
+  /** Hundredths of what bound machines provide. */
+  cpu: (number | null)[];
+  memory: (number | null)[];
 }
 export interface State {
   links: Link[];

@@ -45,7 +45,33 @@ try {
   });
   await fleet.ask('demand', 'wait', '--for', '3m');
 
+  await check('Fleet: how far a cluster is trusted is visible', async () => {
+    await fleet.ask('mode', 'observe', '--cluster', 'batch', '--reason', 'a test');
+    const shows = (word) => page.waitForFunction(
+      (word) => [...document.querySelectorAll('main tr')].some((row) => row.innerText.includes('batch') && row.innerText.includes(word)), word);
+    await shows('observe');
+    await fleet.ask('mode', 'inherit', '--cluster', 'batch');
+    await shows('auto');
+  });
+
   // The thirteen questions, as far as no cluster is needed.
+  await check('question: when will it run?', async () => {
+    await fleet.ask('fault', 'add', 'slow', 'factor=40');
+    await fleet.ask('demand', 'set', 'shop', 'web=250');
+    const coming = async () => {
+      const { rows } = await api('needs?cluster=shop&limit=50');
+      for (const row of rows) {
+        const found = await api(`explain/need?name=${row.data.key.long_id}`);
+        if (found.data.need?.coming > 0 && found.data.need.expected) return row.data.key.id;
+      }
+      return null;
+    };
+    const need = await until('a machine on its way', coming, (found) => found !== null);
+    await visit(`#/need/${need}`, '.story');
+    const said = await text(page);
+    must(/on its way/.test(said) && /expected (by )?\d\d:\d\d:\d\d/.test(said) && /seen\)/.test(said), said);
+    await fleet.ask('fault', 'rm', '1');
+  });
   await fleet.ask('demand', 'set', 'shop', 'web=3000');
   const short = await until('a need that is short', () => api('needs?unmet=1'), (found) => found.rows.some((row) => row.data.reason !== 'in_flight'));
   await check('question: why is it pending? who holds what I want, what would help', async () => {
@@ -69,9 +95,18 @@ try {
     must(/why bought/.test(life) && /\$/.test(life), life);
   });
   await check('question: who preempted me?', async () => {
-    const found = await api('explain/preemption');
+    // Somebody more important comes, and there is not enough for both.
+    await fleet.ask('demand', 'set', 'batch', 'crunch=4000').catch(() => null);
+    await fleet.ask('demand', 'set', 'ml', 'train=12').catch(() => null);
+    const found = await until('a preemption', () => api('explain/preemption?limit=5'), (found) => found.data.preemptions?.length > 0);
+    const one = found.data.preemptions[0];
     await visit('#/preemptions', '.told');
-    must((await text(page)).includes(found.story[0].text.slice(0, 10)), await text(page));
+    const said = await text(page);
+    must(/\d+ preemptions?, the newest first/.test(said), said);
+    for (const word of ['taken from', 'for', 'grace', 'priority']) must(said.includes(word), `no ${word} in ${said}`);
+    // And from the victim's side.
+    await visit(`#/preemptions?machine=${encodeURIComponent(one.decision.machine)}`, '.told');
+    must((await text(page)).includes(one.decision.machine), await text(page));
   });
   await check('question: what will this change cost?', async () => {
     await visit('#/whatif');
@@ -108,11 +143,44 @@ try {
     const said = await text(page);
     must(/mode/.test(said) && /reclaim cap/.test(said) && /next cycle/i.test(said), said);
   });
+  await check('question: how do I roll back? what differs, what cannot be undone, in which order', async () => {
+    await visit('#/timeline', 'input[type=range]');
+    await page.locator('.scrub input.short').fill('5');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=Clusters then');
+    await page.locator('button', { hasText: 'Compare with now' }).click();
+    await page.waitForSelector('h2:has-text("Going back to cycle 5")');
+    await page.waitForSelector('text=actions were begun since');
+    const said = await text(page);
+    must(/Hold still/.test(said) && /bought/.test(said) && /\d+ (or more )?actions were begun since/.test(said), said);
+  });
+  await check('question: is the upgrade safe? what is recorded, and the replay that says so', async () => {
+    await visit('#/system', 'text=Before an upgrade');
+    const said = await text(page);
+    must(/there is a record from cycle \d+ on to replay/.test(said) && /0 differing cycles: it is safe/.test(said), said);
+  });
+  await check('Fleet: utilisation by resource, of the fleet and of each cluster', async () => {
+    await visit('#/fleet', '.use');
+    const { summary } = (await api('hello')).now;
+    const cpu = summary.use.find((one) => one.resource === 'cpu');
+    must(cpu && cpu.provided > 0 && cpu.asked > 0, JSON.stringify(summary.use));
+    must(summary.lanes.some((lane) => lane.use.some((one) => one.resource === 'memory' && one.provided > 0)), 'no cluster has any');
+    const said = await page.locator('.use').innerText();
+    must(/cpu/.test(said) && /memory/.test(said) && /\d+ %/.test(said), said);
+    const together = summary.lanes.reduce((sum, lane) => sum + (lane.use.find((one) => one.resource === 'cpu')?.provided ?? 0), 0);
+    must(Math.abs(together - cpu.provided) < 1e-6, `clusters have ${together} cores together, the fleet ${cpu.provided}`);
+  });
+  await check('System: how long cycles take', async () => {
+    await visit('#/system', 'text=half of the last');
+    const times = (await api('hello')).now.links[0].cycle_millis;
+    must(times && times[0] > 10 && times[2] > 0 && times[3] >= times[2], JSON.stringify(times));
+    must(/\d ms/.test(await text(page)), 'no time of a cycle');
+  });
   await check('question: why is this idle machine still here?', async () => {
     await fleet.ask('demand', 'set', 'shop', 'web=10');
     const idle = await until('an idle machine', () => api('machines?state=idle&limit=5'), (found) => found.total > 0);
     await visit(`#/machine/${idle.rows[0].data.id}`, '.story');
-    must(/why kept/.test(await text(page)) || /next/.test(await text(page)), await text(page));
+    must(/fixed capacity and never given back|held for .* in case it is wanted again/.test(await text(page)), await text(page));
   });
   await check('question: where does the money go?', async () => {
     await visit('#/cost', 'table');

@@ -6,17 +6,18 @@
 mod ask;
 mod change;
 mod list;
+mod registry;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use bigfleet_coordinator_server::store::{Embedded, Etcd, EtcdSettings, Store};
-use bigfleet_coordinator_server::{Settings, StartError, snapshot, start};
+use bigfleet_coordinator_server::{Export, Settings, StartError, snapshot, start};
 use bigfleet_net::{Clock, SystemClock, TlsFiles};
 use bigfleet_proto::v1alpha1::SnapshotSaveRequest;
 use bigfleet_proto::v1alpha1::snapshot_save_chunk::Payload;
@@ -26,7 +27,9 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) use change::{AssignArgs, BindArgs, QuotaArgs, RemoveShardArgs, UnassignArgs, UnbindArgs};
 pub(crate) use change::{assign, bind, quota, remove_shard, unassign, unbind};
 pub(crate) use list::{Kind, ListArgs, list};
+pub(crate) use registry::{RemoveProviderArgs, SetProviderArgs, remove_provider, set_provider};
 
+use crate::at::nanos;
 use crate::exit::{FOUND, Failure};
 use crate::output::note;
 use crate::reach::block_on;
@@ -88,6 +91,7 @@ struct KeepArgs {
 
 /// Run a coordinator until it is told to stop.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 struct RunArgs {
     #[command(flatten)]
     keep: KeepArgs,
@@ -103,9 +107,22 @@ struct RunArgs {
     /// Take calls in plaintext from other machines, unguarded
     #[arg(long)]
     insecure: bool,
+    /// Show metrics and health in plaintext to other machines
+    #[arg(long)]
+    insecure_metrics: bool,
     /// Leave etcd's past and its unused room to somebody else
     #[arg(long, help_heading = "etcd")]
     no_etcd_compaction: bool,
+    /// Write a snapshot into this folder every now and then, as `save` does; whoever leads writes
+    #[arg(long, value_name = "FOLDER", help_heading = "Export")]
+    export_to: Option<PathBuf>,
+    /// How often
+    #[arg(long, value_name = "SPAN", default_value = "1h", value_parser = span, help_heading = "Export")]
+    export_every: i64,
+    /// How many are kept
+    #[arg(long, value_name = "N", default_value_t = 48, help_heading = "Export",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    export_keep: u32,
     /// Certificate of this coordinator (PEM)
     #[arg(long, value_name = "FILE", help_heading = "TLS")]
     tls_cert: Option<PathBuf>,
@@ -147,6 +164,12 @@ struct RestoreArgs {
     file: PathBuf,
     #[command(flatten)]
     keep: KeepArgs,
+}
+
+fn span(text: &str) -> anyhow::Result<i64> {
+    let span = nanos(text)?;
+    ensure!(span > 0, "it must be longer than nothing");
+    Ok(span)
 }
 
 /// Does what the verb says.
@@ -205,8 +228,9 @@ fn settings(args: &RunArgs) -> Result<Settings, anyhow::Error> {
         })?),
     };
     ensure!(
-        args.insecure || http.is_none_or(|address| address.ip().is_loopback()),
-        "--metrics {} is read in plaintext by other machines; put it behind something that guards it, or say --insecure",
+        args.insecure || args.insecure_metrics || http.is_none_or(|address| address.ip().is_loopback()),
+        "--metrics {} is read in plaintext by other machines; put it behind something that guards it, or say \
+         --insecure-metrics",
         args.metrics
     );
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -217,6 +241,11 @@ fn settings(args: &RunArgs) -> Result<Settings, anyhow::Error> {
         tls,
         store: args.keep.open(&clock)?,
         tidies: !args.no_etcd_compaction,
+        export: args.export_to.clone().map(|folder| Export {
+            folder,
+            every: Duration::from_nanos(args.export_every.unsigned_abs()),
+            keep: usize::try_from(args.export_keep).unwrap_or(usize::MAX),
+        }),
     })
 }
 
@@ -274,19 +303,9 @@ async fn save(args: &SaveArgs) -> Result<ExitCode, Failure> {
     let file = snapshot::Snapshot { meta, data }.to_file();
     // What cannot be read again is no snapshot.
     let (read, _) = snapshot::read(&file).map_err(|error| anyhow!("what the coordinator sent: {error}"))?;
-    write_whole(&args.file, &file).with_context(|| format!("{}", args.file.display()))?;
+    bigfleet_durable::replace(&args.file, &file).with_context(|| format!("{}", args.file.display()))?;
     note(&format!("saved {} entries of term {} to {}", read.entries, read.term, args.file.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A new file beside it, synced, then renamed: whoever looks sees the old one or the new one.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(bytes)?;
-    new.as_file().sync_all()?;
-    new.persist(path).map_err(|error| error.error)?;
-    std::fs::File::open(folder)?.sync_all()
 }
 
 async fn restore(args: &RestoreArgs) -> Result<ExitCode, Failure> {

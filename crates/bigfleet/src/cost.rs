@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use bigfleet_tell::words::{capacity_type, clock_time, signed, span, thousands, usd_words};
 use bigfleet_tell::{Shown, Story, Tone, sentence};
-use bigfleet_view::v1::{CostPart, CostPoint, Costs, GetCostsRequest};
+use bigfleet_view::v1::{CostPart, CostPoint, Costs, GetCostsRequest, Version};
 use clap::ValueEnum;
 
 use crate::at::At;
@@ -116,17 +116,19 @@ fn is_waste(code: &str) -> bool {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (answer, target) = block_on(async {
         let shard = Shard::new(&args.reach)?.patient_for(std::time::Duration::from_mins(10));
-        let now = if args.last.is_some() || args.since.is_some() || args.at.is_some() {
-            shard.version().await?.now_unix_nanos
+        let version = if args.last.is_some() || args.since.is_some() || args.at.is_some() {
+            shard.version().await?
         } else {
-            0
+            Version::default()
         };
+        let now = version.now_unix_nanos;
         let time = |at: &At| match at.moment(now).moment {
             Some(bigfleet_view::v1::moment::Moment::UnixNanos(time)) => Ok(time),
             _ => Err(anyhow::anyhow!("a span is between two times; write 14:02 or 24h instead of a cycle")),
         };
         let from = match (&args.last, &args.since) {
-            (Some(span), _) => now.saturating_sub(*span),
+            // All there is of it, if the record is shorter.
+            (Some(span), _) => now.saturating_sub(*span).max(version.oldest_unix_nanos),
             (None, Some(at)) => time(at)?,
             (None, None) => 0,
         };

@@ -43,10 +43,18 @@ pub(crate) struct Args {
 }
 
 /// A fleet at a moment, as far as two of them are compared.
-struct Seen {
-    as_of: AsOf,
-    machines: BTreeMap<String, Machine>,
+pub(crate) struct Seen {
+    pub(crate) as_of: AsOf,
+    pub(crate) machines: BTreeMap<String, Machine>,
     needs: BTreeMap<String, Need>,
+}
+
+#[cfg(test)]
+impl Seen {
+    /// One of these machines.
+    pub(crate) fn of(machines: impl IntoIterator<Item = (String, Machine)>) -> Self {
+        Self { as_of: AsOf::default(), machines: machines.into_iter().collect(), needs: BTreeMap::new() }
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -94,7 +102,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(if args.check && all > 0 { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
 }
 
-async fn seen(shard: &Shard, at: Option<Moment>) -> Result<Seen, Failure> {
+/// A fleet as it was at a moment, or is.
+pub(crate) async fn seen(shard: &Shard, at: Option<Moment>) -> Result<Seen, Failure> {
     let mut seen = Seen { as_of: AsOf::default(), machines: BTreeMap::new(), needs: BTreeMap::new() };
     let request = ListMachinesRequest { at, detail: Detail::Brief.into(), ..ListMachinesRequest::default() };
     let mut pages = shard.ask(|mut client| async move { client.list_machines(request).await }).await?;

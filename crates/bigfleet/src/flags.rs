@@ -39,7 +39,7 @@ flag!(
 );
 flag!(
     /// What became of an action.
-    Became is Fate: Begun, Paused, DryRun, Capped, OverBound, NoPlace, StaleInventory, OperatorBackoff, Busy, Regretted, TakenBack, LossUnconfirmed, OnlyLooks
+    Became is Fate: Begun, Paused, DryRun, Capped, OverBound, NoPlace, StaleInventory, OperatorBackoff, Busy, Regretted, TakenBack, LossUnconfirmed, OnlyLooks, Observed, AwaitsApproval
 );
 flag!(
     /// Why a need is short.

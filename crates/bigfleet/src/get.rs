@@ -8,6 +8,7 @@ mod machines;
 mod needs;
 mod offers;
 mod print;
+mod proposals;
 mod providers;
 mod rails;
 mod sessions;
@@ -59,6 +60,8 @@ enum Thing {
     Shortfalls(shortfalls::Args),
     #[command(visible_alias = "rail")]
     Rails(rails::Args),
+    #[command(visible_alias = "proposal")]
+    Proposals(proposals::Args),
     Truth(truth::Args),
     /// The shards of a coordinator
     Shards(coordinator::ListArgs),
@@ -68,6 +71,8 @@ enum Thing {
     Quotas(coordinator::ListArgs),
     /// Which shard a cluster talks to
     Bindings(coordinator::ListArgs),
+    /// Where providers serve, of the coordinator
+    Registry(coordinator::ListArgs),
     /// Machines that were handed from one shard to another
     Transfers(coordinator::ListArgs),
 }
@@ -85,11 +90,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Thing::Sessions(args) => watch::run(args, &args.list).await,
             Thing::Shortfalls(args) => watch::run(args, &args.list).await,
             Thing::Truth(args) => watch::run(args, &args.list).await,
+            Thing::Proposals(args) => watch::run(args, &args.list).await,
             Thing::Rails(args) => rails::run(args).await,
             Thing::Shards(args) => coordinator::list(coordinator::Kind::Shards, args).await,
             Thing::Domains(args) => coordinator::list(coordinator::Kind::Domains, args).await,
             Thing::Quotas(args) => coordinator::list(coordinator::Kind::Quotas, args).await,
             Thing::Bindings(args) => coordinator::list(coordinator::Kind::Bindings, args).await,
+            Thing::Registry(args) => coordinator::list(coordinator::Kind::Registry, args).await,
             Thing::Transfers(args) => coordinator::list(coordinator::Kind::Transfers, args).await,
         }
     })

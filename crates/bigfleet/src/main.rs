@@ -20,20 +20,23 @@ mod doctor;
 mod exit;
 mod explain;
 mod fault;
+mod flag_list;
 mod flags;
 mod get;
-mod group;
 mod lint;
+mod mode;
 mod observe;
 mod operator;
 mod output;
 mod pause;
 mod plan;
 mod pod_controller;
+mod preview;
 mod provider;
 mod reach;
 mod record;
 mod replay;
+mod rollback;
 mod shard;
 mod shell;
 mod suggest;
@@ -75,6 +78,7 @@ enum Command {
     WhyNot(explain::WhyNotArgs),
     Plan(plan::Args),
     Whatif(Box<whatif::Args>),
+    Preview(preview::Args),
     Cost(cost::Args),
     Digest(digest::Args),
     Diff(diff::Args),
@@ -84,6 +88,9 @@ enum Command {
     Top(top::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
+    Mode(mode::ModeArgs),
+    Rollback(rollback::Args),
+    Approve(mode::ApproveArgs),
     Cycle(cycle::Args),
     Shard(Box<shard::Args>),
     Web(Box<web::Args>),
@@ -95,6 +102,8 @@ enum Command {
     Bind(coordinator::BindArgs),
     Unbind(coordinator::UnbindArgs),
     RemoveShard(coordinator::RemoveShardArgs),
+    SetProvider(coordinator::SetProviderArgs),
+    RemoveProvider(coordinator::RemoveProviderArgs),
     Provider(provider::Args),
     PodController(Box<pod_controller::Args>),
     Crds(crds::Args),
@@ -110,6 +119,7 @@ enum Command {
     Version(version::Args),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
+    Flags(flag_list::Args),
 }
 
 fn main() -> ExitCode {
@@ -121,6 +131,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::execute(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Whatif(args) => whatif::run(&args),
+        Command::Preview(args) => preview::run(&args),
         Command::Cost(args) => cost::run(&args),
         Command::Digest(args) => digest::run(&args),
         Command::Diff(args) => diff::run(&args),
@@ -129,6 +140,9 @@ fn main() -> ExitCode {
         Command::Lint(args) => lint::run(&args),
         Command::Pause(args) => pause::pause(&args),
         Command::Resume(args) => pause::resume(&args),
+        Command::Rollback(args) => rollback::run(&args),
+        Command::Mode(args) => mode::run(&args),
+        Command::Approve(args) => mode::approve(&args),
         Command::Cycle(args) => cycle::run(&args),
         Command::Shard(args) => shard::run(&args),
         Command::Web(args) => web::run(&args),
@@ -140,6 +154,8 @@ fn main() -> ExitCode {
         Command::Bind(args) => coordinator::bind(&args),
         Command::Unbind(args) => coordinator::unbind(&args),
         Command::RemoveShard(args) => coordinator::remove_shard(&args),
+        Command::SetProvider(args) => coordinator::set_provider(&args),
+        Command::RemoveProvider(args) => coordinator::remove_provider(&args),
         Command::Provider(args) => provider::run(&args),
         Command::PodController(args) => pod_controller::run(&args),
         Command::Crds(args) => crds::run(&args),
@@ -155,6 +171,7 @@ fn main() -> ExitCode {
         Command::Version(args) => version::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),
+        Command::Flags(args) => flag_list::run(&args, Cli::command()),
     };
     done.unwrap_or_else(Failure::report)
 }

@@ -6,14 +6,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bigfleet_kube_common::Election;
 use bigfleet_net::{Clock, SystemClock, http};
 use bigfleet_operator::template::Template;
-use bigfleet_operator_kube::{Settings, StartError};
+use bigfleet_operator_kube::{Health, Settings, StartError, WATCH_FOR};
 use tokio::net::TcpListener;
 
 use crate::daemon::{
@@ -96,6 +96,7 @@ fn settings(args: &Args) -> Result<Settings, anyhow::Error> {
         debounce: seconds("--debounce-secs", args.debounce_secs, 0.0, 60.0)?,
         settle: seconds("--settle-secs", args.settle_secs, 1.0, 3600.0)?,
         subtract_existing: !args.ignore_existing_nodes,
+        watch_for: WATCH_FOR,
     })
 }
 
@@ -118,6 +119,17 @@ async fn serve(args: &Args, settings: Settings, metrics: Option<SocketAddr>) -> 
         },
         None => None,
     };
+    // A replica that waits for its turn answers too, and is as ready as it can be: an update waits for that.
+    let health: Arc<OnceLock<Health>> = Arc::default();
+    if let Some(listener) = listener {
+        announce_metrics(listener.local_addr()?)?;
+        let (ready, scraped) = (health.clone(), health.clone());
+        let app = http::router(
+            move || std::future::ready(ready.get().map_or(Ok(()), Health::ready)),
+            move || std::future::ready(scraped.get().map_or_else(|| "# EOF\n".to_owned(), Health::metrics)),
+        );
+        tokio::spawn(http::serve(listener, app, std::future::pending()));
+    }
     let election = args.election.settings("bigfleet-operator", &*clock);
     let mut election = election.map(|settings| Election::new(client.clone(), settings, clock.clone()));
     if let Some(election) = &mut election {
@@ -131,16 +143,7 @@ async fn serve(args: &Args, settings: Settings, metrics: Option<SocketAddr>) -> 
         Err(error @ StartError::Dial(_)) => return Err(anyhow::Error::from(error).into()),
         Err(error @ StartError::Api(_)) => return Ok(say_and_exit(&error, CANNOT_REACH)),
     };
-    if let Some(listener) = listener {
-        let health = running.health();
-        announce_metrics(listener.local_addr()?)?;
-        let scraped = health.clone();
-        let app = http::router(
-            move || std::future::ready(health.ready()),
-            move || std::future::ready(scraped.metrics()),
-        );
-        tokio::spawn(http::serve(listener, app, std::future::pending()));
-    }
+    let _ = health.set(running.health());
     let lost = async {
         match &mut election {
             Some(election) => election.hold().await,

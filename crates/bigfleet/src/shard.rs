@@ -60,12 +60,16 @@ pub(crate) struct Args {
     /// A provider and where it is; may be repeated
     #[arg(long = "provider", value_name = "NAME=URL", value_parser = plan::provider, required = true)]
     providers: Vec<(String, String)>,
-    /// A domain this shard owns, as label and value; may be repeated. Without one it owns all its providers list
+    /// A domain this shard owns, as label and value; may be repeated. Without one it owns what its coordinator
+    /// assigns to it, or without a coordinator all its providers list; with one it takes no assignments
     #[arg(long = "domain", value_name = "KEY=VALUE", value_parser = plan::pair)]
     domains: Vec<(String, String)>,
-    /// The coordinator to report to; it is never waited for
-    #[arg(long, value_name = "URL")]
+    /// The coordinator, its replicas separated by commas; it is never waited for
+    #[arg(long, value_name = "URLS")]
     coordinator: Option<String>,
+    /// How often it reports to its coordinator
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = knobs::positive)]
+    report_every: i64,
     /// Where others reach this shard, as told to the coordinator [default: --listen]
     #[arg(long, value_name = "HOST:PORT", requires = "coordinator")]
     advertise: Option<String>,

@@ -4,9 +4,11 @@
 //! answers with what is to be asked, [`pages`] turns the model into content and [`draw`] puts that on a terminal of
 //! any size. Sockets, the clock and the real terminal are known to [`driver`], [`link`] and [`terminal`] alone.
 
+mod command;
 mod draw;
 mod driver;
 mod filter;
+mod history;
 mod key;
 mod link;
 mod model;
@@ -36,7 +38,7 @@ pub(crate) use terminal::is_there;
 
 /// Watch a shard: supply and money, clusters, unmet needs with their reasons, decisions as they are made.
 ///
-/// Enter opens what the cursor is on, Esc goes back, / filters, s sorts, ? explains all keys.
+/// Enter opens what the cursor is on, Esc goes back, / filters, s sorts, p pauses, : takes commands, ? explains all keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  bigfleet top\n  bigfleet top --server 127.0.0.1:7780 --every 2")]
 pub(crate) struct Args {
@@ -56,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) every: Duration,
     /// Colours, or weight alone.
     pub(crate) coloured: bool,
+    /// Who gives commands, for the record.
+    pub(crate) author: String,
     /// Lines shown at the bottom of the first screen and in the help: what to try next.
     pub(crate) notes: Vec<String>,
 }
@@ -64,7 +68,13 @@ impl Options {
     /// What fits this terminal, without notes.
     pub(crate) fn of(target: Target) -> Self {
         let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
-        Self { target, every: Duration::from_millis(500), coloured: unset("NO_COLOR"), notes: Vec::new() }
+        Self {
+            target,
+            every: Duration::from_millis(500),
+            coloured: unset("NO_COLOR"),
+            author: std::env::var("USER").unwrap_or_default(),
+            notes: Vec::new(),
+        }
     }
 }
 

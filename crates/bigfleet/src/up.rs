@@ -15,11 +15,13 @@ mod banner;
 mod cast;
 mod cluster;
 mod feed;
+mod fleet;
 mod life;
 mod operator;
 mod pace;
 mod ports;
 mod stage;
+mod thrift;
 mod world;
 
 use std::io::{IsTerminal, Write};
@@ -69,6 +71,9 @@ pub(crate) struct Args {
     /// Where the page is; a taken port moves on by itself
     #[arg(long, value_name = "PORT", default_value_t = 7700)]
     web_port: u16,
+    /// How many shards share the cloud, a zone each, with a coordinator beside them; they help each other
+    #[arg(long, value_name = "1..3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    shards: u8,
     /// Write lines instead of showing the live view
     #[arg(long)]
     no_view: bool,
@@ -79,6 +84,7 @@ pub(crate) struct Args {
 
 /// Runs until it is told to stop.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    thrift::begin();
     let watch = Stopwatch::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(play(args, &watch));
@@ -108,6 +114,7 @@ async fn play(args: &Args, watch: &Stopwatch) -> Result<ExitCode, Failure> {
         folder: args.data.clone(),
         port: args.port,
         web_port: args.web_port,
+        shards: args.shards.into(),
     };
     let mut stage = Stage::set(plan).await?;
     let server = format!("http://{}", stage.shard.grpc);

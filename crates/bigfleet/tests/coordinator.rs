@@ -22,6 +22,10 @@ struct Running {
 
 impl Running {
     fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, more: &[&str]) -> Self {
         let mut process = Command::new(BIGFLEET)
             .args([
                 "coordinator",
@@ -35,6 +39,7 @@ impl Running {
             ])
             .arg("--data")
             .arg(folder)
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the binary");
@@ -164,4 +169,63 @@ async fn a_fleet_is_laid_out_killed_saved_lost_and_restored() {
     assert_eq!(running.listed(&["get", "domains"]), before);
     assert!(third.coordinator_term > second.coordinator_term);
     assert_eq!(third.instructions.len(), 1, "what was not answered is told again");
+}
+
+#[tokio::test]
+async fn exports_come_by_themselves_and_bring_a_lost_fleet_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, exports) = (folder.path().join("data"), folder.path().join("exports"));
+    let to = exports.to_str().expect("text");
+    let schedule = ["--export-to", to, "--export-every", "100ms", "--export-keep", "3"];
+    let running = Running::start_with(&data, &schedule);
+    let first = running.report("eu-1", 1, None).await;
+    for words in [&["assign", "zone=a", "--to", "eu-1"][..], &["bind", "shop", "--to", "eu-1"]] {
+        let done = running.run(words);
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    // The oldest are removed, so what is there now was all written after.
+    let listed = || -> Vec<std::path::PathBuf> {
+        let there = std::fs::read_dir(&exports).into_iter().flatten();
+        let mut files: Vec<_> = there.map(|file| file.expect("it can be read").path()).collect();
+        files.sort_unstable();
+        files
+    };
+    let clock = SystemClock::start();
+    let newest = async |after: Option<std::path::PathBuf>| loop {
+        if let Some(newest) = listed().pop().filter(|newest| Some(newest) > after.as_ref()) {
+            return newest;
+        }
+        clock.sleep(MOMENT).await;
+    };
+    let some = newest(None).await;
+    let more = newest(Some(some)).await;
+    drop(running);
+    let files = listed();
+    assert!((1..=4).contains(&files.len()), "{files:?}: three are kept, and one may just have been written");
+    std::fs::remove_dir_all(&data).expect("it is there");
+
+    // A file that was changed is refused, and the newest brings everything back.
+    let damaged = folder.path().join("damaged.jsonl");
+    let mut bytes = std::fs::read(&more).expect("an export");
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&damaged, bytes).expect("there is room");
+    let restore = |file: &Path| {
+        Command::new(BIGFLEET)
+            .args(["coordinator", "restore"])
+            .arg(file)
+            .arg("--data")
+            .arg(&data)
+            .output()
+            .expect("it")
+    };
+    let refused = restore(&damaged);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("this snapshot is damaged"), "{refused:?}");
+    let restored = restore(files.last().expect("an export"));
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let running = Running::start(&data);
+    let second = running.report("eu-1", 2, None).await;
+    assert!(second.coordinator_term > first.coordinator_term);
+    assert_eq!(running.listed(&["get", "domains"])[0]["value"], "a");
+    assert_eq!(running.listed(&["get", "bindings"])[0]["cluster"], "shop");
 }

@@ -14,6 +14,7 @@ mod operator;
 mod process;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -106,6 +107,7 @@ async fn a_disk_that_fails_ends_the_process_with_words() {
     );
     let words = shard.process.last_words();
     assert!(words.contains("the shard stops, because what it cannot remember it must not do"), "{words}");
+    assert!(!words.contains("panicked"), "nobody is taken by surprise: {words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,11 +163,52 @@ async fn a_lost_memory_is_not_begun_without_in_silence() {
     assert_eq!(shard.process.stop(), Some(0));
 }
 
+/// How the test below leaves a process behind.
+#[test]
+#[ignore = "run and killed by what_a_killed_test_leaves_behind_is_ended_by_the_system"]
+#[expect(clippy::print_stdout, reason = "whoever runs it reads this")]
+fn keeps_a_process_until_it_is_killed() {
+    let process = Process::start_program("sleeper", "sleep", &["600"]);
+    println!("started {}", process.id());
+    std::thread::sleep(Duration::from_mins(10));
+}
+
+#[tokio::test]
+async fn what_a_killed_test_leaves_behind_is_ended_by_the_system() {
+    let mut test = Command::new(std::env::current_exe().expect("this test has a file"))
+        .args(["--ignored", "--exact", "keeps_a_process_until_it_is_killed", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(test.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
+    let left = lines.find_map(|line| line.split_once("started ").map(|(_, id)| id.trim().to_owned()));
+    let left = left.expect("it says which process it keeps");
+    // Field 3 says what it does; one that has ended and that nobody asked about is a Z.
+    let is_there = || {
+        let stat = std::fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    };
+    assert!(is_there(), "process {left}");
+    // It is on its leash once setpriv(1) has become the program.
+    let is_leashed =
+        || std::fs::read(format!("/proc/{left}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"));
+    until("the process to be on its leash", is_leashed).await;
+    test.kill().expect("it can be killed");
+    test.wait().expect("it ends");
+    until("the process to be ended", || !is_there()).await;
+}
+
 /// What a command shows on a real terminal, without colours of ours.
 fn on_a_terminal(arguments: &[&str]) -> String {
+    on_a_terminal_after("", arguments)
+}
+
+/// The same, with something said to the shell before it.
+fn on_a_terminal_after(before: &str, arguments: &[&str]) -> String {
     let binary = env!("CARGO_BIN_EXE_bigfleet");
     let words = [&[binary], arguments].concat();
     let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    let line = format!("{before}{line}");
     let output = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env("NO_COLOR", "1")
@@ -220,4 +263,13 @@ async fn names_from_outside_do_nothing_to_a_terminal() {
         assert!(!shown.trim().is_empty(), "{command:?} shows nothing");
     }
     assert!(!shard.process.last_words().contains('\u{1b}'), "nor to who reads the log");
+    // What draws commands the terminal itself; of what it shows nothing does. A slow machine is given more time to draw.
+    let drawn = [5, 20, 60].into_iter().find_map(|secs| {
+        let before = format!("stty cols 160 rows 40; timeout -s INT {secs} ");
+        Some(on_a_terminal_after(&before, &["top", "--server", &url])).filter(|drawn| drawn.contains("evil"))
+    });
+    let drawn = drawn.expect("top shows the cluster");
+    assert!(drawn.contains(r"evil\u{1b}]0;owned"), "{}", drawn.escape_debug());
+    let hidden: Vec<char> = drawn.chars().filter(|letter| "\u{202e}\u{9b}\u{7}".contains(*letter)).collect();
+    assert!(hidden.is_empty() && !drawn.contains("\u{1b}]"), "{hidden:?}: {}", drawn.escape_debug());
 }

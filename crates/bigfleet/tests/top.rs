@@ -201,7 +201,16 @@ async fn a_real_terminal_shows_a_real_shard_and_is_given_back() {
     tmux.press("Enter");
     tmux.until(&["cluster batch", "session", "short needs", "Esc back"]);
     tmux.press("Escape");
-    tmux.until(&["1 Fleet", "Tab next"]);
+    tmux.until(&["1 Fleet", "p pause", "/ filter"]);
+
+    // What is under the cursor is paused, and resumed by a command; the shard says so itself.
+    tmux.press("p");
+    tmux.until(&[":pause batch for 30m because"]);
+    tmux.enter("a look");
+    tmux.until(&["paused everything in batch", "1 PAUSE"]);
+    tmux.enter(":resume batch");
+    tmux.until_so("the pause to be over", |screen| !screen.contains("1 PAUSE"));
+    tmux.until(&["the last "]);
 
     // The machines, filtered by the server.
     tmux.press("3");

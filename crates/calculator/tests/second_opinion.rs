@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use bigfleet_calculator::{answer, decide, engine_options, load};
-use bigfleet_engine::{Fleet, Parallelism};
+use bigfleet_engine::{Draft, Fleet, Parallelism};
 use bigfleet_model::need::Need;
 use bigfleet_oracle::{Edit, Size, apply, as_vector, disagreement, random_edits, random_scenario};
 use bigfleet_scenario::Scenario;
@@ -89,7 +89,12 @@ fn edit_both(fleet: &mut Fleet, scenario: &mut Scenario, edit: &Edit) {
         }
         Edit::Replace { cluster, rows } => {
             let rows = with_kept_stamps(scenario, rows.clone());
-            fleet.replace(cluster, rows.clone(), 0).expect("a random roll-up is valid");
+            // Both ways in: made into numbers here, or beside the fleet.
+            if rows.len().is_multiple_of(2) {
+                fleet.replace(cluster, rows.clone(), 0).expect("a random roll-up is valid");
+            } else {
+                fleet.adopt(Draft::new(cluster, rows.clone()).expect("a random roll-up is valid"), 0);
+            }
             apply(scenario, &Edit::Replace { cluster: cluster.clone(), rows });
             return;
         }

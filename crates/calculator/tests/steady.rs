@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bigfleet_calculator::{answer, engine_options, load};
-use bigfleet_engine::{Fleet, Parallelism};
+use bigfleet_engine::{Draft, Fleet, Parallelism};
 use bigfleet_oracle::{Steady, as_vector};
 use bigfleet_scenario::answer::difference;
 use bigfleet_scenario::{Answer, Scenario};
@@ -30,7 +30,7 @@ fn catch_up(fleet: &mut Fleet, before: &Scenario, now: &Scenario) {
     let clusters: BTreeSet<&str> = before.needs.iter().chain(&now.needs).map(|need| &*need.cluster).collect();
     for cluster in clusters {
         let rows = now.needs.iter().filter(|need| *need.cluster == *cluster).cloned().collect();
-        fleet.replace(cluster, rows, 0).expect("a random roll-up is valid");
+        fleet.adopt(Draft::new(cluster, rows).expect("a random roll-up is valid"), 0);
     }
 }
 

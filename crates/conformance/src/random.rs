@@ -1,5 +1,7 @@
 //! Numbers that look random and come again with the same seed.
 
+use bigfleet_model::splitmix;
+
 /// A small generator (splitmix64): good enough to pick calls, and the same everywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -16,10 +18,7 @@ impl Random {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        splitmix::next(&mut self.0)
     }
 
     /// A number below `bound`, which is not 0.

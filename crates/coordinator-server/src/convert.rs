@@ -66,7 +66,8 @@ pub(crate) fn snapshot(shard: &str, heard: &core::Heard) -> wire::ShardReportSna
     }
 }
 
-pub(crate) fn instruction(instruction: &core::Instruction) -> wire::CoordinatorInstruction {
+/// An instruction, said in the term of whoever says it: it was stored in that term or in one before.
+pub(crate) fn instruction(term: i64, instruction: &core::Instruction) -> wire::CoordinatorInstruction {
     let payload = match &instruction.order {
         core::Order::AssignDomain { key, value } => Payload::AssignDomain(wire::AssignDomain {
             topology_key: key.to_string(),
@@ -83,7 +84,7 @@ pub(crate) fn instruction(instruction: &core::Instruction) -> wire::CoordinatorI
         }),
     };
     wire::CoordinatorInstruction {
-        coordinator_term: instruction.term,
+        coordinator_term: term,
         sequence_number: instruction.number.cast_signed(),
         instruction_id: instruction.id(),
         payload: Some(payload),

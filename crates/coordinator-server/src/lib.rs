@@ -4,6 +4,7 @@
 //! and the store's watch are tasks that own nothing. Every queue has a bound.
 
 mod convert;
+mod export;
 mod gate;
 mod metrics;
 mod replica;
@@ -12,6 +13,8 @@ mod service;
 pub mod snapshot;
 pub mod store;
 
+pub use export::Export;
+pub use metrics::specimen as metrics_specimen;
 pub use replica::ReplicaError;
 pub use server::{Running, Settings, StartError, start};
 pub use service::LEADER_HEADER;

@@ -24,6 +24,12 @@ pub(crate) struct Metrics {
     asks: Gauge,
 }
 
+/// A scrape in which every metric has a series with its labels: what dashboards and alert rules are made from, and held
+/// against.
+pub fn specimen() -> String {
+    Metrics::default().text()
+}
+
 impl Metrics {
     /// As `OpenMetrics` has it.
     pub(crate) fn text(&self) -> String {

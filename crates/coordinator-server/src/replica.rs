@@ -13,7 +13,7 @@ use std::time::Duration;
 use bigfleet_coordinator::{
     Fleet, Help, HelpRules, Key, LoadError, Refusal, Standing, Write, Writes, retry, sweep,
 };
-use bigfleet_net::Clock;
+use bigfleet_net::{Backoff, Clock};
 use bigfleet_proto::coordinator_v1::Charge;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -33,7 +33,7 @@ const RETRY_TICKS: u64 = 30;
 /// How often it has the store forget its past, in ticks.
 const TIDY_TICKS: u64 = 3_600;
 /// The first and the longest wait for a store that does not answer.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(200), limit: Duration::from_secs(10) };
 
 /// What a replica knows.
 #[derive(Debug, Default)]
@@ -169,9 +169,6 @@ pub(crate) struct Running {
     pub(crate) store: Store,
     /// Where this replica serves, as others are told.
     pub(crate) address: String,
-    /// Whether shards are asked for machines. The rules by which machines travel are not complete: a domain that moves, or a
-    /// shard that is removed, while a machine is on its way can leave it with two holders or with none.
-    pub(crate) helps: bool,
     /// Whether the leader has etcd forget its past.
     pub(crate) tidies: bool,
     pub(crate) clock: Arc<dyn Clock>,
@@ -199,11 +196,11 @@ impl Running {
     /// Follows and leads until everybody who could call is gone, or the store holds nonsense.
     pub(crate) async fn run(self, mut calls: Calls) -> Result<(), ReplicaError> {
         let mut state = State::default();
-        let mut wait = BACKOFF.0;
+        let mut failures = 0;
         loop {
             let turn = async {
                 let leadership = self.follow(&mut state, &mut calls).await?;
-                wait = BACKOFF.0;
+                failures = 0;
                 self.lead(&mut state, &mut calls, &leadership).await
             };
             match turn.await {
@@ -213,10 +210,11 @@ impl Running {
             }
             state.is_leading = false;
             self.metrics.leads(false);
+            failures += 1;
+            let wait = BACKOFF.wait(failures, u64::from(std::process::id()));
             if let Err(Ended::Stopped) = meanwhile(&state, &mut calls, self.clock.sleep(wait)).await {
                 return Ok(());
             }
-            wait = (wait * 2).min(BACKOFF.1);
         }
     }
 
@@ -332,10 +330,10 @@ impl Running {
         if let Some(Call::Look(look)) = next {
             look(state);
         }
-        if self.helps {
-            state.help.tick(&state.fleet, &state.standing, now);
+        // Reports mostly change nothing that is stored; whom help is asked of is settled every second.
+        if !batch.is_empty() {
+            followers.tell(state);
         }
-        followers.tell(state);
         Ok(())
     }
 
@@ -385,9 +383,7 @@ impl Running {
             batch.push(swept);
         }
         self.commit(state, leadership, &batch).await?;
-        if self.helps {
-            state.help.tick(&state.fleet, &state.standing, now);
-        }
+        state.help.tick(&state.fleet, &state.standing, now);
         followers.tell(state);
         self.metrics.measured(state);
         Ok(())

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bigfleet_net::{Clock, SystemClock, TlsError, TlsFiles, http, incoming, reflection, until};
+use bigfleet_net::{CallLayer, Clock, SystemClock, TlsError, TlsFiles, http, reflection, until};
 use bigfleet_proto::transport;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic_reflection::server::Builder;
 
+use crate::export::{self, Export};
 use crate::metrics::Metrics;
 use crate::replica::{ReplicaError, Running as Replica, replica};
 use crate::service::Service;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub store: Store,
     /// Whether the leader has etcd forget its past and give room back.
     pub tidies: bool,
+    /// Snapshots on a schedule.
+    pub export: Option<Export>,
 }
 
 /// Why a coordinator does not start.
@@ -100,12 +103,14 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let running = Replica {
         store: settings.store.clone(),
         address: advertised,
-        helps: false,
         tidies: settings.tidies,
         clock: clock.clone(),
         metrics: metrics.clone(),
     };
     let replica = tokio::spawn(running.run(calls));
+    if let Some(export) = settings.export {
+        tokio::spawn(export::run(export, caller.clone(), clock, stops.clone()));
+    }
     let http_address = match settings.http {
         None => None,
         Some(address) => {
@@ -118,11 +123,13 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let store = settings.store.name();
     let service = Service { replica: caller, metrics, store, is_stopping: stops.clone() };
     let files = &[bigfleet_proto::FLEET_FILE_DESCRIPTOR_SET];
+    let layer = CallLayer::usual();
     let routes = transport::server()
+        .layer(layer.clone())
         .add_service(transport::coordinator_server(service.clone()))
         .add_service(transport::fleet_server(service))
         .add_service(reflection(files, Builder::build_v1));
-    let connections = incoming(listener, tls, clock, MOST_CONNECTIONS);
+    let connections = layer.incoming(listener, tls, MOST_CONNECTIONS);
     let calls = tokio::spawn(routes.serve_with_incoming_shutdown(connections, until(stops)));
     tracing::info!(%address, store, "the coordinator is up");
     Ok(Running { address, http: http_address, stop, replica, calls })

@@ -18,8 +18,7 @@ use crate::gate::{Right, check};
 use crate::metrics::Metrics;
 use crate::replica::{NotDone, Replica};
 
-/// In the trailers of a refusal: where the leader serves.
-pub const LEADER_HEADER: &str = "bigfleet-leader";
+pub use bigfleet_proto::transport::LEADER_HEADER;
 
 /// Serves both packages.
 #[derive(Clone, Debug)]

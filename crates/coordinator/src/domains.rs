@@ -7,7 +7,7 @@
 //! All domains of a fleet have one key. A rack inside a zone that belongs to somebody else would make every shard depend
 //! on the assignments of all others; with one key, a machine's label value names its owner.
 
-use crate::entry::{Domain, Entry, Order, Tenure};
+use crate::entry::{Domain, Entry, Order, Shard, Tenure};
 use crate::error::Refusal;
 use crate::fleet::{Fleet, Writes};
 use crate::key::Key;
@@ -37,6 +37,9 @@ pub fn assign(fleet: &Fleet, key: &str, value: &str, shard: &str, now: i64) -> R
     match fleet.domain(&key, &value) {
         None => {
             limits::room("domains", fleet.domains().len(), limits::DOMAINS)?;
+            if let Some(asked) = transfers::asked_of(fleet, &value, &shard) {
+                return Err(Refusal::Moving { machine: asked.machine.clone() });
+            }
             hand(fleet, &key, &value, &shard, now, &mut writes);
         }
         Some(domain) => match &domain.tenure {
@@ -86,7 +89,10 @@ pub(crate) fn let_go(fleet: &Fleet, domain: &Domain, now: i64, writes: &mut Writ
         Tenure::Arriving { .. } | Tenure::Held { .. } => None,
         Tenure::Leaving { next, .. } => next.as_deref(),
     };
-    match next.and_then(|next| fleet.shard(next)).filter(|next| !next.is_leaving) {
+    // A next one that is just giving one of its machines away gets it when an admin says so again.
+    let is_clear =
+        |next: &&Shard| !next.is_leaving && transfers::asked_of(fleet, &domain.value, &next.id).is_none();
+    match next.and_then(|next| fleet.shard(next)).filter(is_clear) {
         Some(next) => hand(fleet, &domain.key, &domain.value, &next.id, now, writes),
         None => writes.delete(Key::Domain(domain.key.clone(), domain.value.clone())),
     }

@@ -138,10 +138,6 @@ pub struct Transfer {
     pub to: Box<str>,
     /// Whether the giver has it by an earlier transfer.
     pub was_given: bool,
-    /// Whether it goes back to whom it came from, because the getter refused. Nobody else is left to have it, so that one
-    /// is told until it takes it.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_return: bool,
     /// How far it is.
     pub step: Step,
     /// When that was.

@@ -85,7 +85,7 @@ pub enum Refusal {
         shard: Box<str>,
     },
     /// A machine is on its way already.
-    #[error("machine {machine:?} is being handed over already")]
+    #[error("machine {machine:?} is being handed over already; try again when that is done")]
     Moving {
         /// Which.
         machine: Box<str>,

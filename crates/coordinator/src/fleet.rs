@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::EDITION;
 use crate::entry::{
-    Cluster, Domain, Entry, Instruction, Meta, Order, Provider, Quota, Sequence, Shard, Step, Transfer,
+    Cluster, Domain, Entry, Instruction, Meta, Order, Provider, Quota, Sequence, Shard, Step, Tenure,
+    Transfer,
 };
 use crate::error::LoadError;
 use crate::key::Key;
@@ -169,8 +170,13 @@ impl Fleet {
 
     /// Who holds the domain with this value of the one key that all domains have.
     pub(crate) fn holder_of_value(&self, value: &str) -> Option<&str> {
+        self.tenure_of_value(value).map(Tenure::holder)
+    }
+
+    /// How that domain is held.
+    pub(crate) fn tenure_of_value(&self, value: &str) -> Option<&Tenure> {
         let key = &self.domains().next()?.key;
-        Some(self.domain(key, value)?.tenure.holder())
+        Some(&self.domain(key, value)?.tenure)
     }
 
     /// All of them by key and value.
@@ -241,6 +247,11 @@ impl Fleet {
     pub fn instructions_of<'a>(&'a self, shard: &'a str) -> impl Iterator<Item = &'a Instruction> {
         let orders = self.instructions.range((Box::from(shard), 0)..);
         orders.take_while(move |((to, _), _)| &**to == shard).map(|(_, order)| order)
+    }
+
+    /// The one with this number, if the shard has not answered it.
+    pub(crate) fn instruction(&self, shard: &str, number: u64) -> Option<&Instruction> {
+        self.instructions.get(&(Box::from(shard), number))
     }
 
     /// All of them.

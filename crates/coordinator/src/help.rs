@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::requirement::{Operator, Requirement};
 use bigfleet_model::resource::ResourceVec;
 
@@ -255,8 +256,9 @@ impl Help {
             if let Some(next) = search.source.next() {
                 (search.source, search.asked) = (next, BTreeSet::new());
             } else {
-                let pause = self.rules.pause_secs << search.in_vain.min(5);
                 search.in_vain += 1;
+                let (first, limit) = (self.rules.pause_secs, self.rules.pause_secs * 32);
+                let pause = Backoff { first, limit }.after(search.in_vain);
                 search.phase = Phase::Pausing { until_unix_nanos: now + pause * NANOS_PER_SEC };
                 return;
             }
@@ -266,6 +268,10 @@ impl Help {
     /// Who has the most to spare of those that were not asked for this source yet.
     fn next_donor(&self, which: &Which, fleet: &Fleet, standing: &Standing, now: i64) -> Donor {
         let search = &self.searches[which];
+        // Whoever may hold only so many could not use more slots than it may.
+        if search.source == Source::Quota && fleet.quotas_of(&which.0).next().is_some() {
+            return Donor::None;
+        }
         let free = |heard: &Heard| heard.report.free_machines;
         let others = standing.all().filter(|(shard, heard)| {
             **shard != *which.0 && !search.asked.contains(*shard) && self.is_present(fleet, shard, heard, now)

@@ -1,6 +1,6 @@
 //! Instructions: given once, told with every answer until the shard has said what became of them.
 
-use crate::entry::{Entry, Instruction, Order, Sequence, Tenure};
+use crate::entry::{Domain, Entry, Instruction, Order, Sequence, Tenure};
 use crate::fleet::{Fleet, Write, Writes};
 use crate::key::Key;
 use crate::limits;
@@ -23,9 +23,9 @@ pub fn pending<'a>(fleet: &'a Fleet, shard: &'a str) -> impl Iterator<Item = &'a
 /// A shard says what became of an instruction. One that is not pending was answered before, or never given.
 pub fn acknowledge(fleet: &Fleet, shard: &str, id: &str, outcome: Outcome, now: i64) -> Writes {
     let mut writes = Writes::default();
-    let Some(instruction) = fleet.instructions_of(shard).find(|pending| pending.id() == id) else {
-        return writes;
-    };
+    let number = id.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
+    let pending = number.and_then(|number| fleet.instruction(shard, number));
+    let Some(instruction) = pending.filter(|pending| pending.id() == id) else { return writes };
     writes.delete(Key::Instruction(instruction.shard.clone(), instruction.number));
     match (&instruction.order, outcome) {
         (Order::UnassignDomain { key, value }, Outcome::Accepted) => {
@@ -33,7 +33,16 @@ pub fn acknowledge(fleet: &Fleet, shard: &str, id: &str, outcome: Outcome, now: 
             let domain = fleet.domain(key, value);
             let left = domain
                 .filter(|domain| matches!(&domain.tenure, Tenure::Leaving { by, .. } if **by == *shard));
-            if let Some(domain) = left {
+            // Nor while an answer about one of its machines is missing: `retry` asks again.
+            let is_clear = |domain: &&Domain| {
+                let next = match &domain.tenure {
+                    Tenure::Leaving { next, .. } => next.as_deref(),
+                    Tenure::Arriving { .. } | Tenure::Held { .. } => None,
+                };
+                let whom = [Some(shard), next];
+                whom.iter().flatten().all(|shard| transfers::asked_of(fleet, &domain.value, shard).is_none())
+            };
+            if let Some(domain) = left.filter(is_clear) {
                 domains::let_go(fleet, domain, now, &mut writes);
             }
         }
@@ -43,7 +52,17 @@ pub fn acknowledge(fleet: &Fleet, shard: &str, id: &str, outcome: Outcome, now: 
             }
         }
         (Order::Transfer { machines, from, to }, outcome) => {
-            transfers::answered(fleet, machines, (from, to), (shard, outcome), now, &mut writes);
+            // The same may have been ordered again since, of a later transfer: then this answer is about the earlier one.
+            let is_asked_again = |machine: &str| {
+                fleet.instructions_of(shard).any(|later| {
+                    later.number > instruction.number
+                        && matches!(&later.order, Order::Transfer { machines, from: giver, to: getter }
+                            if giver == from && getter == to && machines.iter().any(|one| **one == *machine))
+                })
+            };
+            let machines: Vec<_> =
+                machines.iter().filter(|machine| !is_asked_again(machine)).cloned().collect();
+            transfers::answered(fleet, &machines, (from, to), (shard, outcome), now, &mut writes);
         }
         // A shard that would not take or leave a domain is asked again by `retry`.
         (Order::AssignDomain { .. } | Order::UnassignDomain { .. }, Outcome::Refused) => {}

@@ -2,11 +2,17 @@
 //!
 //! What a shard was told about a machine is above what its domains say. So whoever gets a domain is told first which of its
 //! machines are somebody else's ([`exclude`]), and forgets that again when it lets go of the domain. A shard may refuse to
-//! give what it holds; it cannot refuse to leave alone what it does not.
+//! give what it holds; it cannot refuse to leave alone what it does not, nor to take what nobody else is left to have.
+//!
+//! Why nothing is ever in two hands: a transfer names one owner at every step, and an entry only changes its owner on that
+//! owner's own word, or when that owner was removed, which is to say stopped. Whoever has the domain of a machine with an entry
+//! was told to leave it alone before it was told to take the domain, and its orders come in order. A domain neither comes
+//! to a shard nor is free of it before that shard has answered about each machine that it was asked to give. An entry is taken away only when nobody but the
+//! domain's holder may think the machine his.
 
 use std::collections::BTreeMap;
 
-use crate::entry::{Entry, Order, Step, Transfer};
+use crate::entry::{Entry, Order, Step, Tenure, Transfer};
 use crate::error::Refusal;
 use crate::fleet::{Fleet, Writes};
 use crate::key::Key;
@@ -53,7 +59,7 @@ pub fn transfer(
     limits::room("transfers", fleet.transfers().len() + count, limits::TRANSFERS)?;
     let (mut writes, mut machines) = (Writes::default(), Vec::with_capacity(count));
     for Offered { machine, domain } in offered {
-        let (machine, domain) = (limits::name(field, machine)?, limits::name_or_any("domain", domain)?);
+        let (machine, mut domain) = (limits::name(field, machine)?, limits::name_or_any("domain", domain)?);
         let mut was_given = false;
         if let Some(earlier) = fleet.transfer(&machine) {
             let ago_secs = now.saturating_sub(earlier.since_unix_nanos) / NANOS_PER_SEC;
@@ -69,8 +75,20 @@ pub fn transfer(
                 Step::Arrived if ago_secs < rest_secs => {
                     return Err(Refusal::Rests { machine, ago_secs, rest_secs });
                 }
-                Step::Arrived => was_given = true,
+                // The giver need not own its domain, and then does not know it.
+                Step::Arrived => (was_given, domain) = (true, earlier.domain.clone()),
             }
+        }
+        // Who is told to leave a machine alone is settled when its domain changes hands: not meanwhile.
+        match fleet.tenure_of_value(&domain) {
+            None | Some(Tenure::Held { .. }) => {}
+            Some(Tenure::Arriving { .. } | Tenure::Leaving { .. }) => {
+                return Err(Refusal::Moving { machine });
+            }
+        }
+        let holder = fleet.holder_of_value(&domain);
+        if !was_given && holder.is_some_and(|holder| *holder != *from) {
+            return Err(Refusal::Wrong { field, problem: "names a machine in a domain of another shard" });
         }
         machines.push(machine.clone());
         writes.put(Entry::Transfer(Transfer {
@@ -80,7 +98,6 @@ pub fn transfer(
             to: to.into(),
             step: Step::Leaving,
             was_given,
-            is_return: false,
             since_unix_nanos: now,
             reason: reason.into(),
         }));
@@ -105,7 +122,7 @@ pub(crate) fn answered(
     now: i64,
     writes: &mut Writes,
 ) {
-    let (mut onward, mut back) = (Vec::new(), Vec::new());
+    let mut onward = Vec::new();
     for machine in machines {
         let present = fleet.transfer(machine).filter(|present| *present.from == *from && *present.to == *to);
         let Some(present) = present else { continue };
@@ -114,14 +131,12 @@ pub(crate) fn answered(
             Entry::Transfer(Transfer { step, from, to, since_unix_nanos: now, ..present.clone() })
         };
         match (present.step, outcome) {
-            // Told to keep it.
-            (Step::Leaving, Outcome::Accepted) if from == to => writes.put(put(Step::Arrived, from, to)),
             (Step::Leaving, Outcome::Accepted) if shard == from => {
                 writes.put(put(Step::Arriving, from, to));
                 onward.push(machine.clone());
             }
             // The giver needs it after all, or has lost it: as if nothing had been said.
-            (Step::Leaving, Outcome::Refused) if shard == from && from != to => {
+            (Step::Leaving, Outcome::Refused) if shard == from => {
                 if present.was_given {
                     writes.put(put(Step::Arrived, from, from));
                 } else {
@@ -129,28 +144,11 @@ pub(crate) fn answered(
                 }
             }
             (Step::Arriving, Outcome::Accepted) if shard == to => writes.put(put(Step::Arrived, from, to)),
-            // It was its own, and it has noted that it is not: `retry` tells it again.
-            (Step::Arriving, Outcome::Refused) if present.is_return => {}
-            // The getter cannot use it as a gift, and has its domain by now: then it is its own without one. To give it back
-            // would be to take what the getter may act on.
-            (Step::Arriving, Outcome::Refused)
-                if shard == to && fleet.holder_of_value(&present.domain) == Some(to) =>
-            {
-                own(fleet, present, to, now, writes);
-            }
-            // The getter cannot use it. It goes back; the giver is told until it takes what was its own.
-            (Step::Arriving, Outcome::Refused) if shard == to && from != to => {
-                let (from, to) = (to.into(), from.into());
-                let back_to =
-                    Transfer { from, to, is_return: true, since_unix_nanos: now, ..present.clone() };
-                writes.put(Entry::Transfer(back_to));
-                back.push(machine.clone());
-            }
+            // Nobody else is left to have it: `retry` tells the getter again.
             _ => {}
         }
     }
     tell(fleet, to, onward, (from, to), writes);
-    tell(fleet, from, back, (to, from), writes);
 }
 
 /// A machine that was not given stays with whoever has its domain. If that is not the giver any more, the new holder was told
@@ -165,7 +163,7 @@ fn fall_back(fleet: &Fleet, transfer: &Transfer, now: i64, writes: &mut Writes) 
 /// A machine that nobody acts on is a shard's from now on: given by itself to itself, so that nothing names anybody else.
 fn own(fleet: &Fleet, transfer: &Transfer, shard: &str, now: i64, writes: &mut Writes) {
     let (from, to, step) = (shard.into(), shard.into(), Step::Arriving);
-    let own = Transfer { from, to, step, is_return: true, since_unix_nanos: now, ..transfer.clone() };
+    let own = Transfer { from, to, step, since_unix_nanos: now, ..transfer.clone() };
     writes.put(Entry::Transfer(own));
     tell(fleet, shard, vec![transfer.machine.clone()], (shard, shard), writes);
 }
@@ -199,6 +197,15 @@ pub(crate) fn retry(fleet: &Fleet, writes: &mut Writes) {
     }
 }
 
+/// A machine of a domain about which a shard has not answered yet whether it gives it. While there is one, the shard neither
+/// gets the domain nor is free of it: with the domain it forgets what it gave, or takes what it gave for its own.
+pub(crate) fn asked_of<'a>(fleet: &'a Fleet, domain: &str, shard: &str) -> Option<&'a Transfer> {
+    let is_asked = |transfer: &&Transfer| {
+        transfer.step == Step::Leaving && *transfer.domain == *domain && *transfer.from == *shard
+    };
+    fleet.transfers().find(is_asked)
+}
+
 /// A shard gets a domain: it is told first which machines in it are somebody else's.
 pub(crate) fn exclude(fleet: &Fleet, domain: &str, shard: &str, writes: &mut Writes) {
     let mut others: BTreeMap<&str, Vec<Box<str>>> = BTreeMap::new();
@@ -215,36 +222,25 @@ pub(crate) fn exclude(fleet: &Fleet, domain: &str, shard: &str, writes: &mut Wri
     }
 }
 
-/// One of a transfer's two shards was removed. What that shard had falls back to the owner of its domain; what the other
-/// has stays its own.
+/// One of a transfer's two shards was removed. What that shard had falls to the holder of its domain; what nobody has just now
+/// goes to the one of the two that is left; what the other has stays its own. From then on nothing names the removed shard.
 pub(crate) fn orphan(fleet: &Fleet, transfer: &Transfer, gone: &str, now: i64, writes: &mut Writes) {
-    let is_there = |shard: &&str| fleet.shard(shard).is_some_and(|shard| !shard.is_leaving);
-    let other = if *transfer.from == *gone { &*transfer.to } else { &*transfer.from };
-    let keeps = match transfer.step {
-        Step::Leaving => *transfer.from != *gone,
-        Step::Arrived => *transfer.to != *gone,
-        // Nobody's just now: the one that lives gets it.
-        Step::Arriving => true,
+    let is_there = |shard: &str| *shard != *gone && fleet.shard(shard).is_some_and(|shard| !shard.is_leaving);
+    let left = [&transfer.from, &transfer.to].into_iter().find(|shard| is_there(shard));
+    let had = if transfer.step == Step::Leaving { &transfer.from } else { &transfer.to };
+    let heir = match (transfer.step, left) {
+        (Step::Arrived, Some(left)) if left == had => {
+            let (from, to) = (left.clone(), left.clone());
+            writes.put(Entry::Transfer(Transfer { from, to, ..transfer.clone() }));
+            return;
+        }
+        (Step::Arriving, Some(left)) => Some(&**left),
+        (Step::Leaving, Some(left)) if left == had => Some(&**left),
+        _ => fleet.holder_of_value(&transfer.domain).filter(|holder| is_there(holder)),
     };
-    // One that was given by itself to itself has no other.
-    let keeps = keeps && *other != *gone;
-    let heir = if keeps { Some(other) } else { fleet.holder_of_value(&transfer.domain) };
-    let Some(heir) = heir.filter(is_there) else {
+    match heir {
+        Some(heir) => own(fleet, transfer, heir, now, writes),
         // Nobody's, until its domain is somebody's.
-        writes.delete(Key::Transfer(transfer.machine.clone()));
-        return;
-    };
-    // Given by itself to itself: nothing names the removed shard any more, and an heir that has let go already is told to
-    // take back, after whatever it was told before.
-    let has_it = keeps && transfer.step == Step::Arrived;
-    let step = match transfer.step {
-        Step::Arrived if !keeps => Step::Arriving,
-        step => step,
-    };
-    let (from, to) = (heir.into(), heir.into());
-    let heirs = Transfer { from, to, step, is_return: true, since_unix_nanos: now, ..transfer.clone() };
-    writes.put(Entry::Transfer(heirs));
-    if !has_it {
-        tell(fleet, heir, vec![transfer.machine.clone()], (heir, heir), writes);
+        None => writes.delete(Key::Transfer(transfer.machine.clone())),
     }
 }

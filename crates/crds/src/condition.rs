@@ -22,9 +22,12 @@ pub struct Condition {
     /// The generation of the object that this was said about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the status is expected to become true, if that can be said.
+    /// When the status is expected to become true, if that can be said: in nine of ten cases by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_time: Option<Time>,
+    /// When it is expected at the earliest: in nine of ten cases not before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_time: Option<Time>,
     /// The need that the request is part of, as `bigfleet explain need` takes it.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "needID")]
     pub need_id: Option<String>,
@@ -70,6 +73,7 @@ mod tests {
             last_transition_time: serde_json::from_value(at.into()).unwrap(),
             observed_generation: None,
             expected_time: None,
+            earliest_time: None,
             need_id: Some("7".into()),
         }
     }

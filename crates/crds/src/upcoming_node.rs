@@ -56,6 +56,12 @@ pub struct UpcomingNodeStatus {
     /// When the machine was first heard of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioning_start_time: Option<Time>,
+    /// When it is expected to be ready: in nine of ten cases by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_ready_time: Option<Time>,
+    /// When it is expected to be ready at the earliest: in nine of ten cases not before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_ready_time: Option<Time>,
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,

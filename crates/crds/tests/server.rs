@@ -95,6 +95,7 @@ fn condition(type_: &str, message: &str) -> Condition {
         last_transition_time: time(1_700_000_000_000_000_000),
         observed_generation: Some(1),
         expected_time: Some(time(1_700_000_060_000_000_000)),
+        earliest_time: Some(time(1_700_000_030_000_000_000)),
         need_id: Some("77aa88bb".into()),
     }
 }

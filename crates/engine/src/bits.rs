@@ -44,6 +44,15 @@ impl Bits {
         }
     }
 
+    /// Adds or removes a number.
+    pub(crate) fn set(&mut self, number: u32, is_in: bool) {
+        if is_in {
+            self.insert(number);
+        } else {
+            self.remove(number);
+        }
+    }
+
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }

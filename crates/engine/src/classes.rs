@@ -8,11 +8,13 @@
 //!
 //! When a need arrives that asks about a new key, the classes are built anew.
 
+use std::sync::OnceLock;
+
 use bigfleet_model::requirement::Operator;
 
 use crate::bits::Bits;
 use crate::intern::{Map, NONE, Sym, Tuples};
-use crate::vocab::{Dim, Vocabulary};
+use crate::vocab::{Dim, Moving, Vocabulary};
 
 /// Stands for any value of a key whose values do not matter.
 const PRESENT: u32 = NONE - 1;
@@ -25,6 +27,8 @@ pub(crate) struct Interest {
     places: Map<Sym, u32>,
     /// Keys whose values are domains of a gang or a strict spread.
     domains: Vec<Sym>,
+    /// By the place of a key, whether it is one of those.
+    names_domains: Vec<bool>,
     revision: u64,
 }
 
@@ -35,6 +39,7 @@ impl Interest {
         let place = *self.places.entry(key).or_insert(next);
         if place == next {
             self.keys.push((key, values_matter));
+            self.names_domains.push(false);
             self.revision += 1;
         } else if values_matter && !self.keys[place as usize].1 {
             self.keys[place as usize].1 = true;
@@ -45,7 +50,8 @@ impl Interest {
     /// Takes note that a key names domains.
     pub(crate) fn note_domain(&mut self, key: Sym) {
         self.note(key, false);
-        if !self.domains.contains(&key) {
+        let names_domains = &mut self.names_domains[self.places[&key] as usize];
+        if !std::mem::replace(names_domains, true) {
             self.domains.push(key);
             self.revision += 1;
         }
@@ -189,6 +195,19 @@ impl Classes {
         self.signatures.get(class)[0]
     }
 
+    /// The shape of a class as one of 64 bits: classes with different bits are of different shapes.
+    #[inline]
+    pub(crate) fn shape_bit(&self, class: u32) -> u64 {
+        1 << (self.shape(class) % 64)
+    }
+
+    /// All classes, shape by shape.
+    pub(crate) fn by_shape(&self) -> Vec<u32> {
+        let mut classes: Vec<u32> = (0..self.len() as u32).collect();
+        classes.sort_by_cached_key(|class| self.shape(*class));
+        classes
+    }
+
     /// What a machine of this class provides, by dimension.
     #[inline]
     pub(crate) fn provides(&self, class: u32) -> &[u64] {
@@ -276,9 +295,27 @@ impl Classes {
 
 /// One requirement of a set, in numbers.
 struct EncodedRequirement<'a> {
+    /// All of it.
+    words: &'a [u32],
     key: Sym,
     operator: Operator,
     values: &'a [Sym],
+}
+
+/// The requirements of a set, as its words say them.
+fn encoded(mut words: &[u32]) -> impl Iterator<Item = EncodedRequirement<'_>> {
+    std::iter::from_fn(move || {
+        let [key, operator, count, rest @ ..] = words else { return None };
+        let (all, others) = words.split_at(3 + *count as usize);
+        let values = &rest[..*count as usize];
+        words = others;
+        Some(EncodedRequirement {
+            words: all,
+            key: *key,
+            operator: Operator::ALL[*operator as usize],
+            values,
+        })
+    })
 }
 
 /// Requirement sets by number, each with the classes it admits.
@@ -287,6 +324,8 @@ pub(crate) struct RequirementSets {
     /// `[key, operator, count, value, …]` for each requirement.
     encoded: Tuples,
     admits: Vec<Bits>,
+    /// The [`Classes::shape_bit`]s of the classes each admits, once asked for.
+    shape_bits: Vec<OnceLock<u64>>,
     /// How many classes the bitmaps know.
     evaluated: usize,
 }
@@ -301,40 +340,69 @@ impl RequirementSets {
     ) -> u32 {
         let mut words = Vec::with_capacity(requirements.len() * 5);
         for requirement in requirements {
-            let key = vocab.string(requirement.key());
             let values = requirement.values();
-            // Whether a key is there is seen without its values: racks do not split classes because gangs name them.
-            let values_matter = match requirement.operator() {
-                Operator::In | Operator::NotIn => true,
-                Operator::Same => !values.is_empty(),
-                Operator::Exists | Operator::DoesNotExist | Operator::Unspecified => false,
-            };
-            interest.note(key, values_matter);
+            let key = vocab.string(requirement.key());
             words.extend([key, requirement.operator() as u32, values.len() as u32]);
             words.extend(values.iter().map(|value| vocab.string(value)));
         }
-        self.encoded.intern(&words)
+        self.intern_encoded(&words, interest)
+    }
+
+    fn intern_encoded(&mut self, words: &[u32], interest: &mut Interest) -> u32 {
+        for requirement in encoded(words) {
+            // Whether a key is there is seen without its values: racks do not split classes because gangs name them.
+            let values_matter = match requirement.operator {
+                Operator::In | Operator::NotIn => true,
+                Operator::Same => !requirement.values.is_empty(),
+                Operator::Exists | Operator::DoesNotExist | Operator::Unspecified => false,
+            };
+            interest.note(requirement.key, values_matter);
+        }
+        self.encoded.intern(words)
+    }
+
+    /// Takes a set over from others, whose words are moved; takes note of the keys it asks about.
+    pub(crate) fn take_over(
+        &mut self,
+        others: &Self,
+        set: u32,
+        moving: &mut Moving<'_>,
+        interest: &mut Interest,
+    ) -> u32 {
+        let mut words = others.encoded.get(set).to_vec();
+        let mut rest = &mut words[..];
+        while let [key, _, count, more @ ..] = rest {
+            *key = moving.string(*key);
+            let (values, others) = more.split_at_mut(*count as usize);
+            for value in values {
+                *value = moving.string(*value);
+            }
+            rest = others;
+        }
+        self.intern_encoded(&words, interest)
+    }
+
+    /// How many sets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.encoded.len()
     }
 
     /// Brings all bitmaps up to the classes there are now. `fresh`: the classes were built anew.
     pub(crate) fn evaluate(&mut self, classes: &Classes, fresh: bool) {
         if fresh || self.evaluated != classes.len() {
             self.admits.clear();
+            self.shape_bits.clear();
             self.evaluated = classes.len();
         }
+        // Sets are put together from few requirements.
+        let mut known: Map<&[u32], Bits> = Map::default();
         for set in self.admits.len() as u32..self.encoded.len() as u32 {
             let mut admitted = Bits::full(classes.len());
-            let mut words = self.encoded.get(set);
-            while let [key, operator, count, rest @ ..] = words {
-                let (values, others) = rest.split_at(*count as usize);
-                let operator = Operator::ALL[*operator as usize];
-                admitted.intersect_with(&classes.meeting(&EncodedRequirement {
-                    key: *key,
-                    operator,
-                    values,
-                }));
-                words = others;
+            for requirement in encoded(self.encoded.get(set)) {
+                let meeting = known.entry(requirement.words).or_insert_with(|| classes.meeting(&requirement));
+                admitted.intersect_with(meeting);
             }
+            self.shape_bits.push(OnceLock::new());
             self.admits.push(admitted);
         }
     }
@@ -349,6 +417,13 @@ impl RequirementSets {
     pub(crate) fn heap_bytes(&self) -> usize {
         let bitmaps: usize = self.admits.iter().map(|bits| bits.words().len() * 8 + 24).sum();
         self.encoded.heap_bytes() + bitmaps
+    }
+
+    /// Whether a set may admit a class of a shape with one of these bits; if not, it admits none.
+    #[inline]
+    pub(crate) fn may_admit(&self, set: u32, shape_bits: u64, classes: &Classes) -> bool {
+        let admitted = || self.admits(set).iter().fold(0, |all, class| all | classes.shape_bit(class));
+        self.shape_bits[set as usize].get_or_init(admitted) & shape_bits != 0
     }
 
     /// The classes a set admits.

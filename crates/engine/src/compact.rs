@@ -14,7 +14,7 @@ use crate::fleet::Fleet;
 use crate::index::Index;
 use crate::inventory::Row;
 use crate::needs::Translator;
-use crate::vocab::Moving;
+use crate::vocab::{Moving, Vocabulary};
 
 /// Below this many bytes of words learned, a move is not worth it.
 const WORDS_FLOOR_BYTES: usize = 1 << 20;
@@ -45,7 +45,8 @@ impl Fleet {
     /// themselves when it pays.
     pub fn compact(&mut self) {
         self.inventory.forget_removed();
-        let mut moving = Moving::new(&self.vocab);
+        let mut vocab = Vocabulary::default();
+        let mut moving = Moving::new(&self.vocab, &mut vocab);
         self.inventory.rewrite(|row| {
             *row = Row {
                 kind: moving.kind(row.kind),
@@ -57,7 +58,6 @@ impl Fleet {
                 ..*row
             }
         });
-        let mut vocab = moving.to;
         let (mut sets, mut interest) = (RequirementSets::default(), Interest::default());
         let mut translator =
             Translator { vocab: &mut vocab, requirements: &mut sets, interest: &mut interest };

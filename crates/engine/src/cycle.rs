@@ -13,7 +13,9 @@ mod claimants;
 mod credit;
 mod fold;
 mod keep;
+mod loose;
 mod market;
+mod pick;
 mod preempt;
 mod prices;
 mod release;
@@ -22,6 +24,7 @@ mod sets;
 mod sources;
 mod spread;
 mod stock;
+mod tables;
 mod totals;
 mod trial;
 mod trim;
@@ -47,13 +50,16 @@ use crate::vocab::{Amounts, Vocabulary};
 
 pub(crate) use bargain::Rank;
 pub(crate) use cache::Cache;
-pub(crate) use choice::Chosen;
+pub use choice::DomainRule;
+pub(crate) use choice::{Chosen, Contest};
 pub(crate) use claimants::Claimants;
 pub(crate) use credit::Credit;
 pub(crate) use preempt::Victim;
 pub(crate) use prices::{Asking, Tier};
 pub(crate) use sources::Sources;
+pub(crate) use tables::News;
 pub use trial::{Trials, Tried};
+pub(crate) use turns::Witness;
 
 use cache::{End, Fresh, Last, Walked};
 use fold::Normal;
@@ -169,6 +175,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) options: &'a Options,
     pub(crate) now_unix_nanos: i64,
     pub(crate) parallelism: Parallelism,
+    /// Who watches how a domain is chosen.
+    pub(crate) witness: Option<&'a mut Witness>,
 }
 
 impl Cycle<'_> {
@@ -178,7 +186,17 @@ impl Cycle<'_> {
         }
         let mut work = self.settle(probe);
         let Cycle {
-            vocab, inventory, needs, sets, index, cache, options, now_unix_nanos, parallelism, ..
+            vocab,
+            inventory,
+            needs,
+            sets,
+            index,
+            cache,
+            options,
+            now_unix_nanos,
+            parallelism,
+            witness,
+            ..
         } = self;
         let inventory = &*inventory;
         let mut decision = Decision::default();
@@ -198,7 +216,7 @@ impl Cycle<'_> {
             cache.walk_changed(&changed, sources, needs, parallelism)
         {
             match end {
-                End::Credit(credit) => fresh.push(Fresh { cluster, fits_free, normal, credit }),
+                End::Credit(credit) => fresh.push(Fresh { cluster, fits_free, normal, credit: *credit }),
                 End::Stopped(walk) => {
                     waiting.insert(cluster, (fits_free, normal));
                     stopped.push(walk);
@@ -227,12 +245,12 @@ impl Cycle<'_> {
         let mut room = Room::default();
         let walk_again = |cluster: u32| {
             room.slots.resize(vocab.key_count(), NONE);
-            let plan = cache.plans[cluster as usize].as_ref().expect("a planned turn has a plan");
+            let plan = cache.plan(cluster);
             let Normal { rows, turns, .. } = &plan.normal;
             Box::new(Walk::new(sources, cluster, rows.clone(), turns.clone(), &mut room))
         };
         let Taken { shorts, walks, mut market } =
-            Turns::new(market, &cache.rank, walk_again).run(planned, stopped);
+            Turns::new(market, &cache.rank, walk_again, witness).run(planned, stopped);
         decision.shorts = shorts;
         work.short_needs = decision.shorts.len();
         for walk in walks {
@@ -240,7 +258,7 @@ impl Cycle<'_> {
             let (fits_free, normal) = waiting.remove(&cluster).unwrap_or_else(|| {
                 // It was walked on because a need takes over what others keep: what was kept of it is void.
                 cache.drop_claims(cluster);
-                let plan = cache.plans[cluster as usize].as_ref().expect("a planned turn has a plan");
+                let plan = cache.plan(cluster);
                 (plan.fits_free.clone(), plan.normal.clone())
             });
             let mut credit = walk.credit;
@@ -294,7 +312,7 @@ impl Cycle<'_> {
         if work.rebuilt {
             cache.stocks.touched.note_all();
         }
-        cache.stocks.touched.note(index.touched_lots.drain(..));
+        cache.stocks.note(index.touched_lots.drain(..), index.free_news.drain(..));
         sets.evaluate(&index.classes, work.rebuilt);
         cache.sets.refresh(&index.classes, index.generation, needs.len());
         cache.folds.refresh(needs.folds(), index, sets);

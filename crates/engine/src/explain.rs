@@ -18,15 +18,67 @@ use bigfleet_model::need::NeedKey;
 
 use crate::cycle::{Credit, Decision, Short};
 use crate::fleet::Fleet;
+use crate::intern::NONE;
 use crate::needs::Demand;
 use crate::report::Taken;
 
 pub use action::{ActionExplanation, Explainer, Rule, RunnerUp};
-pub use coverage::DomainCoverage;
+pub use coverage::{DomainChoice, DomainCoverage};
 pub use funnel::{Filter, Funnel, Holder, Removed, Unlisted};
 pub use machine::MachineStory;
 pub use remedy::{Change, Remedy};
 pub use why_not::Exclusion;
+
+/// How a need came by a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// It was bound, or is being created, for this very need.
+    Own,
+    /// It is bound to the cluster, and no need keeps it.
+    Unkept,
+    /// A need after this one keeps it, and there was nothing left to acquire.
+    TakenOver,
+    /// It was free.
+    Acquired,
+}
+
+impl Origin {
+    /// The stable code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Unkept => "unkept",
+            Self::TakenOver => "taken_over",
+            Self::Acquired => "acquired",
+        }
+    }
+}
+
+/// A machine, and the other need it was bound for or that has it; `None` for none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The machine.
+    pub machine: Box<str>,
+    /// The other need.
+    pub need: Option<NeedKey>,
+}
+
+/// How a need came by what it claims, and what became of its own machines that it does not claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins {
+    /// How many of its own machines it claims.
+    pub own: usize,
+    /// Machines it claims that no need kept, and for whom they were bound.
+    pub unkept: Vec<Lent>,
+    /// Machines it took over, and from whom.
+    pub taken_over: Vec<Lent>,
+    /// Its own machines that others claim, and who.
+    pub lost: Vec<Lent>,
+    /// Its own machines that count and that it does not need: the others cover it.
+    pub given_back: Vec<Box<str>>,
+    /// How many gangs were folded into it.
+    pub gangs: usize,
+}
 
 /// A need as the last cycle saw it.
 pub(crate) struct Seen<'a> {
@@ -57,6 +109,22 @@ impl<'a> Seen<'a> {
         let classes = &self.fleet.index.classes;
         let domain = classes.domain(self.demand().same?);
         Some(classes.domain_of_kind(domain, self.fleet.inventory.decided(machine).kind))
+    }
+
+    /// How the need came by a machine it claims.
+    fn origin_of(&self, machine: u32) -> Origin {
+        let credited = self.credited();
+        let key = self.fleet.inventory.decided(machine).key;
+        let taken_over = self.short.map_or(0, |short| short.taken_over);
+        if !credited.contains(&machine) {
+            Origin::Acquired
+        } else if self.demand().own_keys().any(|own| own == key) {
+            Origin::Own
+        } else if credited[credited.len() - taken_over..].contains(&machine) {
+            Origin::TakenOver
+        } else {
+            Origin::Unkept
+        }
     }
 }
 
@@ -141,7 +209,7 @@ impl Fleet {
         let row = self.inventory.decided(machine);
         let holder = match row.state? {
             MachineState::Configured | MachineState::Configuring => row.cluster,
-            MachineState::Creating if row.key != crate::intern::NONE => self.vocab.cluster_of_key(row.key),
+            MachineState::Creating if row.key != NONE => self.vocab.cluster_of_key(row.key),
             _ => {
                 // Most free machines are not taken, and nobody then need be asked.
                 let decision = self
@@ -154,5 +222,49 @@ impl Fleet {
         };
         let credit = self.cache.credit(holder)?;
         credit.claims().find(|(_, claimed)| *claimed == machine).map(|(row, _)| &credit.rows[row])
+    }
+
+    /// How a need came by what it claims. `None` if the last cycle knew no such need.
+    pub fn origins(&self, key: &NeedKey) -> Option<Origins> {
+        let seen = self.seen(key)?;
+        let demand = seen.demand();
+        let mut origins = Origins { gangs: demand.members.len(), ..Origins::default() };
+        for machine in seen.credited() {
+            let lent =
+                || Lent { machine: self.inventory.id(*machine).into(), need: self.bound_for(*machine) };
+            match seen.origin_of(*machine) {
+                Origin::Own => origins.own += 1,
+                Origin::TakenOver => origins.taken_over.push(lent()),
+                Origin::Unkept | Origin::Acquired => origins.unkept.push(lent()),
+            }
+        }
+        let cluster = self.vocab.find_cluster(&key.cluster)?;
+        let claimed = seen.credited();
+        for held in self.index.holdings.supply(cluster).all() {
+            if !demand.own_keys().any(|key| key == held.key) || claimed.contains(&held.machine) {
+                continue;
+            }
+            let machine: Box<str> = self.inventory.id(held.machine).into();
+            let taker = seen.credit.claims().find(|(_, claimed)| *claimed == held.machine);
+            if let Some((row, _)) = taker {
+                let need = Some(seen.credit.rows[row].need.key());
+                origins.lost.push(Lent { machine, need });
+            } else if self.counts(held.kind, demand) {
+                origins.given_back.push(machine);
+            }
+        }
+        Some(origins)
+    }
+
+    /// The need a machine is stamped for.
+    fn bound_for(&self, machine: u32) -> Option<NeedKey> {
+        let key = self.inventory.decided(machine).key;
+        (key != NONE).then(|| self.vocab.need_key(key))
+    }
+
+    fn counts(&self, kind: u32, demand: &Demand) -> bool {
+        let class = self.index.classes.of_kind(kind);
+        self.sets.admits(demand.requirements).contains(class)
+            && self.index.classes.covers(class, &demand.min_unit)
     }
 }

@@ -6,7 +6,7 @@ use bigfleet_model::machine::{Machine, MachineError};
 use bigfleet_model::need::{Need, NeedKey};
 
 use crate::classes::{Interest, RequirementSets};
-use crate::cycle::{Cache, Cycle, Decision, Step};
+use crate::cycle::{Cache, Cycle, Decision, Step, Witness};
 use crate::index::Index;
 use crate::inventory::{Inventory, Observed};
 use crate::needs::{NeedsTable, Replaced, RollupError, Translator};
@@ -144,10 +144,33 @@ impl Fleet {
         probe: &mut dyn FnMut(Step),
     ) -> Arc<Decision> {
         self.compact_if_due();
+        self.cycle_watched(options, now_unix_nanos, None, probe)
+    }
+
+    /// Decides what to do now while somebody watches how a domain is chosen.
+    pub(crate) fn cycle_watched(
+        &mut self,
+        options: &Options,
+        now_unix_nanos: i64,
+        witness: Option<&mut Witness>,
+        probe: &mut dyn FnMut(Step),
+    ) -> Arc<Decision> {
         let Self { vocab, inventory, needs, interest, sets, index, cache, parallelism, .. } = self;
         let parallelism = *parallelism;
-        Cycle { vocab, inventory, needs, interest, sets, index, cache, options, now_unix_nanos, parallelism }
-            .run(probe)
+        let cycle = Cycle {
+            vocab,
+            inventory,
+            needs,
+            interest,
+            sets,
+            index,
+            cache,
+            options,
+            now_unix_nanos,
+            parallelism,
+            witness,
+        };
+        cycle.run(probe)
     }
 
     /// How many machines are known.

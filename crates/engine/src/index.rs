@@ -10,6 +10,7 @@ use bigfleet_model::machine::MachineState;
 
 use crate::bits::Bits;
 use crate::classes::{Classes, Interest};
+use crate::cycle::News;
 use crate::holdings::Holdings;
 use crate::intern::NONE;
 use crate::inventory::{Inventory, Row};
@@ -32,6 +33,8 @@ pub(crate) struct Index {
     live_count: OnceLock<Vec<u32>>,
     /// The lots of free machines that changed, for the cycle that comes.
     pub(crate) touched_lots: Vec<u32>,
+    /// The free machines that came or went, likewise.
+    pub(crate) free_news: Vec<News>,
     /// Grows when a class gains its first Idle or Speculative machine or loses its last.
     pub(crate) presence: u64,
     /// The interest the classes were built for; `None` before there are any.
@@ -119,6 +122,7 @@ impl Index {
         self.presence += 1;
         self.bound = None;
         self.touched_lots.clear();
+        self.free_news.clear();
         self.free_count = [vec![0; classes.len()], vec![0; classes.len()]];
         self.free_classes = [Bits::default(), Bits::default()];
         self.live_count = OnceLock::new();
@@ -159,6 +163,7 @@ impl Index {
                 let place = Place { class: class(old), rank: free_rank(old), kind: old.kind };
                 let lot = Arc::make_mut(&mut self.free).remove(*machine, place, classes, inventory);
                 self.touched_lots.push(lot);
+                self.free_news.push(News { kind: old.kind, came: false });
                 let list = usize::from(is_speculative(old));
                 let count = &mut self.free_count[list][place.class as usize];
                 *count -= 1;
@@ -171,6 +176,7 @@ impl Index {
                 let place = Place { class: class(new), rank: free_rank(new), kind: new.kind };
                 let lot = Arc::make_mut(&mut self.free).insert(*machine, place, classes, inventory);
                 self.touched_lots.push(lot);
+                self.free_news.push(News { kind: new.kind, came: true });
                 let list = usize::from(is_speculative(new));
                 let count = &mut self.free_count[list][place.class as usize];
                 *count += 1;

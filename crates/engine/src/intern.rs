@@ -6,6 +6,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// A number that stands for a string.
 pub(crate) type Sym = u32;
@@ -26,7 +27,19 @@ pub(crate) fn hash_one(value: &(impl std::hash::Hash + ?Sized)) -> u64 {
 pub(crate) struct Strings {
     bytes: String,
     ends: Vec<u32>,
+    /// Half of each string's hash: a table that grows does not read all strings again, nor does one that takes them over.
+    hashes: Vec<u32>,
     index: HashTable<Sym>,
+}
+
+/// Half of a value's hash.
+fn half_hash(value: &(impl std::hash::Hash + ?Sized)) -> u32 {
+    (hash_one(value) >> 32) as u32
+}
+
+/// A whole hash from half of one.
+fn spread(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Strings {
@@ -36,23 +49,35 @@ impl Strings {
         &self.bytes[start..self.ends[at] as usize]
     }
 
-    pub(crate) fn lookup(&self, text: &str) -> Option<Sym> {
-        self.index.find(hash_one(text), |sym| self.get(*sym) == text).copied()
+    /// A string with its hash, for a table that takes it over.
+    pub(crate) fn get_hashed(&self, sym: Sym) -> Hashed<'_> {
+        Hashed { text: self.get(sym), hash: self.hashes[sym as usize] }
     }
 
-    pub(crate) fn intern(&mut self, text: &str) -> Sym {
-        if let Some(sym) = self.lookup(text) {
-            return sym;
-        }
+    pub(crate) fn lookup<'t>(&self, text: impl Into<Hashed<'t>>) -> Option<Sym> {
+        let text = text.into();
+        self.index.find(spread(text.hash), |sym| self.get(*sym) == text.text).copied()
+    }
+
+    pub(crate) fn intern<'t>(&mut self, text: impl Into<Hashed<'t>>) -> Sym {
+        let text = text.into();
+        self.lookup(text).unwrap_or_else(|| self.add(text))
+    }
+
+    /// The number of a string in a table that others may share: it becomes this one's own when it learns a word.
+    pub(crate) fn intern_shared<'t>(table: &mut Arc<Self>, text: impl Into<Hashed<'t>>) -> Sym {
+        let text = text.into();
+        table.lookup(text).unwrap_or_else(|| Arc::make_mut(table).add(text))
+    }
+
+    /// Takes up a string that is not there.
+    fn add(&mut self, text: Hashed<'_>) -> Sym {
         let sym = self.ends.len() as Sym;
-        self.bytes.push_str(text);
+        self.bytes.push_str(text.text);
         self.ends.push(u32::try_from(self.bytes.len()).expect("fewer than 4 GiB of distinct names"));
-        let (bytes, ends) = (&self.bytes, &self.ends);
-        self.index.insert_unique(hash_one(text), sym, |sym| {
-            let at = *sym as usize;
-            let start = if at == 0 { 0 } else { ends[at - 1] as usize };
-            hash_one(&bytes[start..ends[at] as usize])
-        });
+        self.hashes.push(text.hash);
+        let hashes = &self.hashes;
+        self.index.insert_unique(spread(text.hash), sym, |sym| spread(hashes[*sym as usize]));
         sym
     }
 
@@ -62,12 +87,26 @@ impl Strings {
 
     /// Bytes of all words, whatever room is kept for more.
     pub(crate) fn words_bytes(&self) -> usize {
-        self.bytes.len() + self.ends.len() * 8
+        self.bytes.len() + self.ends.len() * 12
     }
 
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 4 + self.index.allocation_size()
+        let numbers = self.ends.capacity() + self.hashes.capacity();
+        self.bytes.capacity() + numbers * 4 + self.index.allocation_size()
+    }
+}
+
+/// A text and half of its hash, which need not be computed again.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashed<'t> {
+    text: &'t str,
+    hash: u32,
+}
+
+impl<'t> From<&'t str> for Hashed<'t> {
+    fn from(text: &'t str) -> Self {
+        Self { text, hash: half_hash(text) }
     }
 }
 
@@ -76,6 +115,8 @@ impl Strings {
 pub(crate) struct Tuples {
     words: Vec<u32>,
     ends: Vec<u32>,
+    /// Half of each tuple's hash, as with strings.
+    hashes: Vec<u32>,
     index: HashTable<u32>,
 }
 
@@ -87,23 +128,29 @@ impl Tuples {
         &self.words[start..self.ends[at] as usize]
     }
 
-    pub(crate) fn lookup(&self, tuple: &[u32]) -> Option<u32> {
-        self.index.find(hash_one(tuple), |id| self.get(*id) == tuple).copied()
+    fn find(&self, hash: u32, tuple: &[u32]) -> Option<u32> {
+        self.index.find(spread(hash), |id| self.get(*id) == tuple).copied()
     }
 
     pub(crate) fn intern(&mut self, tuple: &[u32]) -> u32 {
-        if let Some(id) = self.lookup(tuple) {
-            return id;
-        }
+        let hash = half_hash(tuple);
+        self.find(hash, tuple).unwrap_or_else(|| self.add(hash, tuple))
+    }
+
+    /// The number of a tuple in a table that others may share: it becomes this one's own when it learns a tuple.
+    pub(crate) fn intern_shared(table: &mut Arc<Self>, tuple: &[u32]) -> u32 {
+        let hash = half_hash(tuple);
+        table.find(hash, tuple).unwrap_or_else(|| Arc::make_mut(table).add(hash, tuple))
+    }
+
+    /// Takes up a tuple that is not there.
+    fn add(&mut self, hash: u32, tuple: &[u32]) -> u32 {
         let id = self.ends.len() as u32;
         self.words.extend_from_slice(tuple);
         self.ends.push(u32::try_from(self.words.len()).expect("fewer than 2^32 words of distinct tuples"));
-        let (words, ends) = (&self.words, &self.ends);
-        self.index.insert_unique(hash_one(tuple), id, |id| {
-            let at = *id as usize;
-            let start = if at == 0 { 0 } else { ends[at - 1] as usize };
-            hash_one(&words[start..ends[at] as usize])
-        });
+        self.hashes.push(hash);
+        let hashes = &self.hashes;
+        self.index.insert_unique(spread(hash), id, |id| spread(hashes[*id as usize]));
         id
     }
 
@@ -113,12 +160,13 @@ impl Tuples {
 
     /// Bytes of all words, whatever room is kept for more.
     pub(crate) fn words_bytes(&self) -> usize {
-        self.words.len() * 4 + self.ends.len() * 8
+        self.words.len() * 4 + self.ends.len() * 12
     }
 
     /// Bytes held, for the memory report.
     pub(crate) fn heap_bytes(&self) -> usize {
-        (self.words.capacity() + self.ends.capacity()) * 4 + self.index.allocation_size()
+        let numbers = self.words.capacity() + self.ends.capacity() + self.hashes.capacity();
+        numbers * 4 + self.index.allocation_size()
     }
 }
 
@@ -139,8 +187,8 @@ mod tests {
     #[test]
     fn equal_names_have_one_number_through_growth() {
         let mut names = Strings::default();
-        let first: Vec<Sym> = (0..1000).map(|n| names.intern(&format!("name-{n}"))).collect();
-        let again: Vec<Sym> = (0..1000).map(|n| names.intern(&format!("name-{n}"))).collect();
+        let first: Vec<Sym> = (0..1000).map(|n| names.intern(&*format!("name-{n}"))).collect();
+        let again: Vec<Sym> = (0..1000).map(|n| names.intern(&*format!("name-{n}"))).collect();
         assert_eq!((first, names.len()), (again, 1000));
         assert_eq!(names.get(17), "name-17");
         assert_eq!(names.lookup("nobody"), None);

@@ -103,8 +103,8 @@ impl Inventory {
         machine: &Machine,
     ) -> Result<Observed, MachineError> {
         machine.check()?;
-        let number = self.ids.lookup(&machine.id).unwrap_or_else(|| {
-            let number = Arc::make_mut(&mut self.ids).intern(&machine.id);
+        let number = self.ids.lookup(&*machine.id).unwrap_or_else(|| {
+            let number = Arc::make_mut(&mut self.ids).intern(&*machine.id);
             self.rows.push(Row::default());
             self.unnumbered.push(number);
             number

@@ -4,7 +4,7 @@
 //! an older report. Rows that did not change keep their identity, their place and the time they were first
 //! seen, so that waiting is measured from the first request and not from the last report.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use bigfleet_model::need::{Need, NeedKey, aggregate};
@@ -65,6 +65,17 @@ impl Demand {
             | (profile.interruption().ordinal() as u64) << 8
             | profile.reclamation().ordinal() as u64;
         !upwards
+    }
+
+    /// Reads it once from end to end; see [`touch_all`].
+    fn touch(&self) -> u64 {
+        let Self { need, key, requirements, aggregate, min_unit, members, .. } = self;
+        let first = |amounts: &Amounts| amounts.first().map_or(0, |(_, amount)| *amount);
+        u64::from(*key ^ *requirements)
+            ^ first(aggregate)
+            ^ first(min_unit)
+            ^ members.len() as u64
+            ^ need.first_seen_unix_nanos.cast_unsigned()
     }
 
     /// The identities whose machines are the need's own.
@@ -186,7 +197,7 @@ impl Folds {
         self.shapes.len() * 2 * size_of::<FoldShape>()
     }
 
-    fn intern(&mut self, shape: FoldShape) -> u32 {
+    pub(crate) fn intern(&mut self, shape: FoldShape) -> u32 {
         let next = self.shapes.len() as u32;
         let number = *self.numbers.entry(shape.clone()).or_insert(next);
         if number == next {
@@ -213,7 +224,7 @@ impl Translator<'_> {
     }
 
     /// A need in numbers.
-    fn demand(&mut self, need: Need, folds: &mut Folds) -> Demand {
+    pub(crate) fn demand(&mut self, need: Need, folds: &mut Folds) -> Demand {
         let requirements = self.requirements.intern(need.profile.requirements(), self.vocab, self.interest);
         let aggregate = self.vocab.amounts(&need.aggregate);
         let same = need.profile.same().map(|r| self.vocab.string(r.key()));
@@ -246,6 +257,12 @@ impl Translator<'_> {
     }
 }
 
+/// Reads needs one after the other before they are worked with. They lie anywhere in memory, and a processor waits for several
+/// pieces of memory as long as for one if it does not have to look at one to know the next.
+pub(crate) fn touch_all(rows: &[Arc<Demand>]) {
+    std::hint::black_box(rows.iter().fold(0, |all, row| all ^ row.touch()));
+}
+
 /// The places of rows that stand in demand order, in precedence order.
 pub(crate) fn turns_of(rows: &[Arc<Demand>]) -> Arc<[u32]> {
     let mut turns: Vec<(u64, u32)> = (0..).zip(rows).map(|(place, row)| (row.precedence(), place)).collect();
@@ -253,14 +270,15 @@ pub(crate) fn turns_of(rows: &[Arc<Demand>]) -> Arc<[u32]> {
     turns.into_iter().map(|(_, place)| place).collect()
 }
 
-fn identity(need: &Need) -> (&str, &str) {
+pub(crate) fn identity(need: &Need) -> (&str, &str) {
     (need.profile.fingerprint(), &need.group)
 }
 
 impl ClusterDemand {
     fn new(by_key: Vec<Arc<Demand>>) -> Self {
         let mut rows = by_key.clone();
-        rows.sort_by(|a, b| a.cmp_in_cluster(b));
+        // Demand order within one cluster; the rest of it is the order they stand in.
+        rows.sort_by_key(|row| (Reverse(row.priority()), row.need.first_seen_unix_nanos));
         let folds = rows.iter().filter_map(|row| row.gang.as_ref()).map(|gang| gang.fold).collect();
         let turns = turns_of(&rows);
         Self { by_key, rows: rows.into(), turns, folds }
@@ -315,46 +333,71 @@ impl NeedsTable {
         let known = translator.vocab.find_cluster(cluster).and_then(|number| self.cluster(number));
         validate(cluster, &rows, known.map(|known| &**known))?;
         let number = translator.vocab.cluster(cluster);
+        let in_order = rows.windows(2).all(|pair| identity(&pair[0]) < identity(&pair[1]));
+        let rows = if in_order { rows } else { aggregate(rows) };
+        let make = |row, folds: &mut Folds| Arc::new(translator.demand(row, folds));
+        Ok(self.put(number, rows, now_unix_nanos, make).0)
+    }
+
+    /// Puts rows in the place of a cluster's: in identity order, and each is made only if it is not there as it is. Also
+    /// what was in their place, and rows that were not needed.
+    pub(crate) fn put<R: Row>(
+        &mut self,
+        number: u32,
+        rows: Vec<R>,
+        now_unix_nanos: i64,
+        mut make: impl FnMut(R, &mut Folds) -> Arc<Demand>,
+    ) -> (Replaced, Superseded<R>) {
         if self.clusters.len() <= number as usize {
             self.clusters.resize_with(number as usize + 1, Arc::default);
             self.versions.resize(number as usize + 1, 0);
         }
         let old = self.clusters[number as usize].clone();
-        let in_order = rows.windows(2).all(|pair| identity(&pair[0]) < identity(&pair[1]));
-        let rows = if in_order { rows } else { aggregate(rows) };
         let mut replaced = Replaced::default();
-        let mut by_key = Vec::with_capacity(rows.len());
+        let (mut by_key, mut spare) = (Vec::with_capacity(rows.len()), Vec::new());
         let mut before = old.by_key.iter().peekable();
         for mut row in rows {
-            while before.next_if(|known| identity(&known.need) < identity(&row)).is_some() {
-                replaced.removed += 1;
-            }
-            let known = before.next_if(|known| identity(&known.need) == identity(&row));
-            row.first_seen_unix_nanos = match (known, row.first_seen_unix_nanos) {
+            let need = row.need();
+            let known = loop {
+                let Some(known) = before.peek() else { break None };
+                match identity(&known.need).cmp(&identity(need)) {
+                    Ordering::Less => replaced.removed += usize::from(before.next().is_some()),
+                    Ordering::Equal => break before.next(),
+                    Ordering::Greater => break None,
+                }
+            };
+            need.first_seen_unix_nanos = match (known, need.first_seen_unix_nanos) {
                 (Some(known), _) => known.need.first_seen_unix_nanos,
                 (None, 0) => now_unix_nanos,
                 (None, stamp) => stamp,
             };
             match known {
-                Some(known) if known.need == row => {
+                Some(known) if says_the_same(&known.need, need) => {
                     replaced.kept += 1;
                     by_key.push(known.clone());
+                    spare.push(row);
                     continue;
                 }
                 Some(_) => replaced.changed += 1,
                 None => replaced.added += 1,
             }
-            by_key.push(Arc::new(translator.demand(row, Arc::make_mut(&mut self.folds))));
+            by_key.push(make(row, Arc::make_mut(&mut self.folds)));
         }
         replaced.removed += before.count();
         if replaced.is_unchanged() {
-            return Ok(replaced);
+            return (replaced, Superseded { _demand: old, _unchanged: by_key, _spare: spare });
         }
         self.revision += 1;
         self.rows = self.rows + by_key.len() - old.by_key.len();
         self.clusters[number as usize] = Arc::new(ClusterDemand::new(by_key));
         self.versions[number as usize] = self.revision;
-        Ok(replaced)
+        (replaced, Superseded { _demand: old, _unchanged: Vec::new(), _spare: spare })
+    }
+
+    /// When the rows of a cluster were first seen, in identity order.
+    pub(crate) fn first_seen(&self, number: u32) -> impl Iterator<Item = i64> + '_ {
+        let rows = self.cluster(number).into_iter().flat_map(|demand| &demand.by_key);
+        rows.map(|row| row.need.first_seen_unix_nanos)
     }
 
     /// Marks a gang as parked or not; false if there is no such gang or nothing changed.
@@ -407,13 +450,41 @@ impl NeedsTable {
     }
 }
 
+/// Whether a row of the same identity, seen since the same time, asks for the same.
+fn says_the_same(known: &Need, row: &Need) -> bool {
+    known.aggregate == row.aggregate && known.min_unit == row.min_unit && known.parked == row.parked
+}
+
+/// A row on its way into the table: the need itself, or already in numbers.
+pub(crate) trait Row {
+    /// Its need.
+    fn need(&mut self) -> &mut Need;
+}
+
+impl Row for Need {
+    fn need(&mut self) -> &mut Need {
+        self
+    }
+}
+
+/// What is in nobody's way any more. Dropping it takes time.
+pub(crate) struct Superseded<R> {
+    _demand: Arc<ClusterDemand>,
+    _unchanged: Vec<Arc<Demand>>,
+    _spare: Vec<R>,
+}
+
 /// Whether two profiles are equal part by part. Their fingerprints say the same only once both are valid.
 fn is_same_profile(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
     Arc::ptr_eq(a, b) || a == b && a.requirements() == b.requirements() && a.spread() == b.spread()
 }
 
 /// Checks all rows; a profile the cluster already uses was checked when it came.
-fn validate(cluster: &str, rows: &[Need], known: Option<&ClusterDemand>) -> Result<(), RollupError> {
+pub(crate) fn validate(
+    cluster: &str,
+    rows: &[Need],
+    known: Option<&ClusterDemand>,
+) -> Result<(), RollupError> {
     if cluster.is_empty() {
         return Err(RollupError::NoCluster);
     }

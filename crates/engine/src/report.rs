@@ -1,6 +1,8 @@
 //! What became of every need in the last cycle, put together when somebody asks.
 
+mod cluster;
 mod free;
+mod provided;
 mod short;
 mod table;
 
@@ -17,6 +19,7 @@ use crate::verdict::{Judge, Reason};
 
 pub use free::Available;
 pub(crate) use free::Taken;
+pub use provided::Provided;
 pub use short::ShortNeed;
 
 /// The domain of a gang.

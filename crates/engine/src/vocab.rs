@@ -55,14 +55,6 @@ pub(crate) struct Vocabulary {
     zone: Sym,
 }
 
-fn intern_string(table: &mut Arc<Strings>, text: &str) -> Sym {
-    table.lookup(text).unwrap_or_else(|| Arc::make_mut(table).intern(text))
-}
-
-fn intern_tuple(table: &mut Arc<Tuples>, tuple: &[u32]) -> u32 {
-    table.lookup(tuple).unwrap_or_else(|| Arc::make_mut(table).intern(tuple))
-}
-
 impl Default for Vocabulary {
     fn default() -> Self {
         let mut strings = Strings::default();
@@ -88,7 +80,7 @@ impl Default for Vocabulary {
 
 impl Vocabulary {
     pub(crate) fn string(&mut self, text: &str) -> Sym {
-        intern_string(&mut self.strings, text)
+        Strings::intern_shared(&mut self.strings, text)
     }
 
     pub(crate) fn text(&self, sym: Sym) -> &str {
@@ -96,7 +88,7 @@ impl Vocabulary {
     }
 
     pub(crate) fn cluster(&mut self, name: &str) -> u32 {
-        intern_string(&mut self.clusters, name)
+        Strings::intern_shared(&mut self.clusters, name)
     }
 
     pub(crate) fn find_cluster(&self, name: &str) -> Option<u32> {
@@ -148,7 +140,7 @@ impl Vocabulary {
         for (key, value) in machine.labels.iter() {
             tuple.extend([self.string(key), self.string(value)]);
         }
-        intern_tuple(&mut self.facts, &tuple)
+        Tuples::intern_shared(&mut self.facts, &tuple)
     }
 
     /// The kind of a machine.
@@ -159,8 +151,8 @@ impl Vocabulary {
             let [low, high] = halves(amount);
             tuple.extend([u32::from(self.dim(name)), low, high]);
         }
-        let shape = intern_tuple(&mut self.shapes, &tuple);
-        intern_tuple(&mut self.kinds, &[facts, shape])
+        let shape = Tuples::intern_shared(&mut self.shapes, &tuple);
+        Tuples::intern_shared(&mut self.kinds, &[facts, shape])
     }
 
     pub(crate) fn kind_count(&self) -> usize {
@@ -207,7 +199,7 @@ impl Vocabulary {
 
     pub(crate) fn terms(&mut self, price: f64, probability: f64) -> u32 {
         let ([a, b], [c, d]) = (halves(price.to_bits()), halves(probability.to_bits()));
-        intern_tuple(&mut self.terms, &[a, b, c, d])
+        Tuples::intern_shared(&mut self.terms, &[a, b, c, d])
     }
 
     /// Price and interruption probability behind terms.
@@ -219,7 +211,7 @@ impl Vocabulary {
     pub(crate) fn worth(&mut self, worth: Worth) -> u32 {
         let ([a, b], [c, d]) =
             (halves(worth.interruption_usd.to_bits()), halves(worth.reclamation_usd.to_bits()));
-        intern_tuple(&mut self.worths, &[worth.priority.cast_unsigned(), a, b, c, d])
+        Tuples::intern_shared(&mut self.worths, &[worth.priority.cast_unsigned(), a, b, c, d])
     }
 
     /// How many terms are known.
@@ -248,7 +240,7 @@ impl Vocabulary {
     /// The number of a need's identity.
     pub(crate) fn key(&mut self, cluster: &str, fingerprint: &str, group: &str) -> u32 {
         let tuple = [self.cluster(cluster), self.string(fingerprint), self.string(group)];
-        intern_tuple(&mut self.keys, &tuple)
+        Tuples::intern_shared(&mut self.keys, &tuple)
     }
 
     /// The identity behind a number.

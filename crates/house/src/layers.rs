@@ -17,20 +17,24 @@ pub struct Layer {
 /// The whole workspace, from the bottom up. The same order as the code map in `ARCHITECTURE.md`.
 pub const LAYERS: &[Layer] = &[
     Layer { name: "bigfleet-model", may_use: &[] },
+    Layer { name: "bigfleet-durable", may_use: &[] },
     Layer { name: "bigfleet-engine", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-bound", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-scenario", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-shapes", may_use: &["bigfleet-model", "bigfleet-scenario"] },
     Layer { name: "bigfleet-oracle", may_use: &["bigfleet-model", "bigfleet-scenario"] },
     Layer { name: "bigfleet-proto", may_use: &["bigfleet-model"] },
-    Layer { name: "bigfleet-provider-kit", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-net"] },
+    Layer {
+        name: "bigfleet-provider-kit",
+        may_use: &["bigfleet-model", "bigfleet-durable", "bigfleet-proto", "bigfleet-net"],
+    },
     Layer {
         name: "bigfleet-provider-sim",
-        may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-provider-kit"],
+        may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-net", "bigfleet-provider-kit"],
     },
     Layer {
         name: "bigfleet-provider-metal",
-        may_use: &["bigfleet-model", "bigfleet-net", "bigfleet-provider-kit"],
+        may_use: &["bigfleet-model", "bigfleet-durable", "bigfleet-net", "bigfleet-provider-kit"],
     },
     Layer { name: "bigfleet-conformance", may_use: &["bigfleet-model", "bigfleet-proto"] },
     Layer {
@@ -39,8 +43,11 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { name: "bigfleet-shard", may_use: &["bigfleet-model", "bigfleet-engine"] },
     Layer { name: "bigfleet-border", may_use: &["bigfleet-model", "bigfleet-proto", "bigfleet-shard"] },
-    Layer { name: "bigfleet-record", may_use: &["bigfleet-model", "bigfleet-engine", "bigfleet-shard"] },
-    Layer { name: "bigfleet-net", may_use: &["bigfleet-proto"] },
+    Layer {
+        name: "bigfleet-record",
+        may_use: &["bigfleet-model", "bigfleet-durable", "bigfleet-engine", "bigfleet-shard"],
+    },
+    Layer { name: "bigfleet-net", may_use: &["bigfleet-model", "bigfleet-proto"] },
     Layer {
         name: "bigfleet-view",
         may_use: &[
@@ -71,10 +78,12 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-border",
         ],
     },
+    Layer { name: "bigfleet-coordinator", may_use: &["bigfleet-model"] },
     Layer {
         name: "bigfleet-sim",
         may_use: &[
             "bigfleet-border",
+            "bigfleet-coordinator",
             "bigfleet-model",
             "bigfleet-engine",
             "bigfleet-scenario",
@@ -85,10 +94,15 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-provider-sim",
         ],
     },
-    Layer { name: "bigfleet-coordinator", may_use: &["bigfleet-model"] },
     Layer {
         name: "bigfleet-coordinator-server",
-        may_use: &["bigfleet-model", "bigfleet-coordinator", "bigfleet-proto", "bigfleet-net"],
+        may_use: &[
+            "bigfleet-model",
+            "bigfleet-durable",
+            "bigfleet-coordinator",
+            "bigfleet-proto",
+            "bigfleet-net",
+        ],
     },
     Layer { name: "bigfleet-operator", may_use: &["bigfleet-model"] },
     Layer { name: "bigfleet-crds", may_use: &[] },
@@ -97,7 +111,8 @@ pub const LAYERS: &[Layer] = &[
         name: "bigfleet-pod-controller",
         may_use: &["bigfleet-model", "bigfleet-crds", "bigfleet-net", "bigfleet-kube-common"],
     },
-    Layer { name: "bigfleet-kube-testbed", may_use: &["bigfleet-net"] },
+    Layer { name: "bigfleet-kube-testbed", may_use: &["bigfleet-model", "bigfleet-net"] },
+    Layer { name: "bigfleet-testkit", may_use: &["bigfleet-scenario"] },
     Layer {
         name: "bigfleet-operator-kube",
         may_use: &[
@@ -107,12 +122,14 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-net",
             "bigfleet-operator",
             "bigfleet-proto",
+            "bigfleet-tell",
             "bigfleet-view",
         ],
     },
     Layer {
         name: "bigfleet",
         may_use: &[
+            "bigfleet-durable",
             "bigfleet-crds",
             "bigfleet-operator",
             "bigfleet-operator-kube",
@@ -149,7 +166,8 @@ pub const LAYERS: &[Layer] = &[
 pub const PLANNED: &[&str] = &[];
 
 /// Crates that decide: no clock, no randomness, no I/O, no async, no thread pool, with default features.
-pub const PURE: &[&str] = &["bigfleet-model", "bigfleet-engine", "bigfleet-shard", "bigfleet-operator"];
+pub const PURE: &[&str] =
+    &["bigfleet-model", "bigfleet-engine", "bigfleet-shard", "bigfleet-operator", "bigfleet-coordinator"];
 
 /// Crates whose sources mention nothing impure, although they link generated messages, and with those the whole of gRPC.
 pub const PURE_SOURCES: &[&str] = &["bigfleet-border"];
@@ -158,8 +176,14 @@ pub const PURE_SOURCES: &[&str] = &["bigfleet-border"];
 pub const SHIPPED: &str = "bigfleet";
 
 /// Packages that exist for tests alone and must not be linked into what people install.
-pub const TEST_ONLY: &[&str] =
-    &["bigfleet-oracle", "bigfleet-house", "bigfleet-kube-testbed", "proptest", "criterion"];
+pub const TEST_ONLY: &[&str] = &[
+    "bigfleet-oracle",
+    "bigfleet-house",
+    "bigfleet-testkit",
+    "bigfleet-kube-testbed",
+    "proptest",
+    "criterion",
+];
 
 /// Packages a pure crate must not link, by exact name.
 const IMPURE: &[&str] = &[

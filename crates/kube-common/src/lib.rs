@@ -5,10 +5,9 @@
 //! * [`Announcement`]: an Event on an object, told once however often it is said.
 //! * [`install`]: makes a server know our custom resources.
 //! * [`pod_requests`]: what a pod takes of its node.
-//! * [`Backoff`]: how long to wait before something that failed is tried again.
+//! * [`server_unix_nanos`]: what time the API server has.
 
 mod amounts;
-mod backoff;
 mod connect;
 mod election;
 mod event;
@@ -17,10 +16,9 @@ mod time;
 mod watch;
 
 pub use amounts::{Amounts, Unread, pod_requests};
-pub use backoff::Backoff;
 pub use connect::{ConnectError, Connection};
 pub use election::{Election, ElectionSettings, Timing};
 pub use event::{Announcement, Severity, announce};
 pub use install::{InstallError, install, server_version};
-pub use time::{micro_time, time, unix_nanos};
+pub use time::{micro_time, server_unix_nanos, time, unix_nanos};
 pub use watch::watch_cause;

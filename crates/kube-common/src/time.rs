@@ -2,6 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::civil::DateTime;
+use k8s_openapi::jiff::tz::TimeZone;
+use kube::Client;
+use kube::client::Body;
 
 /// An instant, cut to whole seconds as Kubernetes keeps them in most places.
 pub fn time(unix_nanos: i64) -> Time {
@@ -22,6 +26,21 @@ pub fn unix_nanos(time: &Time) -> i64 {
     })
 }
 
+/// What time the API server has, to the second: what it makes or ends by itself goes by its clock and not by ours. `None` if
+/// it does not answer, or does not say.
+pub async fn server_unix_nanos(client: &Client) -> Option<i64> {
+    let request = http::Request::get("/version").body(Body::empty()).ok()?;
+    let answer = client.send(request).await.ok()?;
+    let date = answer.headers().get(http::header::DATE)?.to_str().ok()?;
+    Some(unix_nanos(&Time(http_date(date)?)))
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form servers write.
+fn http_date(text: &str) -> Option<Timestamp> {
+    let civil = DateTime::strptime("%a, %d %b %Y %H:%M:%S GMT", text).ok()?;
+    civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +53,16 @@ mod tests {
         assert_eq!(unix_nanos(&time(at)), 1_700_000_000_000_000_000);
         assert_eq!(unix_nanos(&Time(Timestamp::MAX)), i64::MAX);
         assert_eq!(unix_nanos(&Time(Timestamp::MIN)), i64::MIN);
+    }
+
+    #[test]
+    fn dates_are_read_as_servers_write_them() {
+        let read = |text: &str| http_date(text).map(Timestamp::as_second);
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        for bad in
+            ["", "Sun, 06 Nov 1994 08:49:37 CET", "1994-11-06T08:49:37Z", "Sun, 31 Feb 1994 08:49:37 GMT"]
+        {
+            assert_eq!(read(bad), None, "{bad}");
+        }
     }
 }

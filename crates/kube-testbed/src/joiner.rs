@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 /// How often a kubelet renews its lease.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// Where leases of nodes are.
-const LEASES: &str = "kube-node-lease";
+pub(crate) const LEASES: &str = "kube-node-lease";
 
 /// A node to be.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +50,17 @@ pub struct Joiner {
 impl Joiner {
     /// Begins without a node.
     pub fn start(client: Client) -> Self {
+        let mut joiner = Self::heartbeat(client.clone());
+        joiner.tasks.push(tokio::spawn(run_pods(client, joiner.clock.clone(), joiner.nodes.clone())));
+        joiner
+    }
+
+    /// The same for nodes whose pods somebody else runs.
+    pub(crate) fn heartbeat(client: Client) -> Self {
         let clock = Arc::new(SystemClock::start());
         let nodes = Arc::new(Mutex::new(BTreeSet::new()));
         let renewing = tokio::spawn(renew(client.clone(), clock.clone(), nodes.clone()));
-        let running = tokio::spawn(run_pods(client.clone(), clock.clone(), nodes.clone()));
-        Self { client, clock, nodes, tasks: vec![renewing, running] }
+        Self { client, clock, nodes, tasks: vec![renewing] }
     }
 
     /// Makes a node, ready.
@@ -164,7 +170,7 @@ async fn run(client: &Client, clock: &dyn Clock, pod: &Pod) -> kube::Result<()> 
     api.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(&status)).await.map(drop)
 }
 
-fn gone_is_fine<T>(done: kube::Result<T>) -> kube::Result<()> {
+pub(crate) fn gone_is_fine<T>(done: kube::Result<T>) -> kube::Result<()> {
     match done {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         done => done.map(drop),

@@ -8,6 +8,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
+use crate::hollow::Hollow;
 use crate::joiner::{Joiner, NewNode};
 
 /// How often the cluster is looked at.
@@ -18,11 +19,42 @@ pub fn node_name(machine: &str) -> String {
     format!("node-of-{machine}")
 }
 
-/// Follows the cluster's `UpcomingNode`s: joins those that are being configured, and leaves with those that are gone. Never
-/// ends; drop it to stop.
+/// What machines are once they have joined.
+enum Nodes {
+    OnPaper(Joiner),
+    Hollow(Hollow),
+}
+
+impl Nodes {
+    async fn join(&mut self, new: NewNode) -> Result<(), String> {
+        match self {
+            Self::OnPaper(joiner) => joiner.join(new).await.map(drop).map_err(|error| error.to_string()),
+            Self::Hollow(hollow) => hollow.join(new).await.map_err(|error| error.to_string()),
+        }
+    }
+
+    async fn leave(&mut self, name: &str) -> kube::Result<()> {
+        match self {
+            Self::OnPaper(joiner) => joiner.leave(name).await,
+            Self::Hollow(hollow) => hollow.leave(name).await,
+        }
+    }
+}
+
+/// Follows the cluster's `UpcomingNode`s: joins those that are being configured, and leaves with those that are gone. Nodes are on
+/// paper. Never ends; drop it to stop.
 pub async fn join_machines(client: Client) {
-    let clock = SystemClock::start();
     let joiner = Joiner::start(client.clone());
+    follow(client, Nodes::OnPaper(joiner)).await;
+}
+
+/// The same with a kubelet for each node.
+pub async fn join_hollow_machines(client: Client, hollow: Hollow) {
+    follow(client, Nodes::Hollow(hollow)).await;
+}
+
+async fn follow(client: Client, mut nodes: Nodes) {
+    let clock = SystemClock::start();
     let kind = GroupVersionKind::gvk("bigfleet.lucy.sh", "v1alpha1", "UpcomingNode");
     let upcoming: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
@@ -48,7 +80,7 @@ pub async fn join_machines(client: Client) {
                 provider_id: Some(provider_id.clone()),
             };
             // A server that does not answer is asked again.
-            if joiner.join(new).await.is_ok() {
+            if nodes.join(new).await.is_ok() {
                 joined.insert(provider_id, name);
             }
         }
@@ -57,7 +89,7 @@ pub async fn join_machines(client: Client) {
             .map(|(_, name)| name)
             .collect();
         for name in gone {
-            let _ = joiner.leave(&name).await;
+            let _ = nodes.leave(&name).await;
         }
     }
 }

@@ -261,6 +261,15 @@ impl ControlPlane {
         what(&mut self.api_server.lock().expect("no holder panics"))
     }
 
+    /// How long each of its programs has had a processor, by name.
+    pub fn processor_secs(&self) -> Vec<(String, f64)> {
+        let (etcd, api_server) = (self.etcd.lock(), self.api_server.lock());
+        let programs = self.programs.lock().expect("no holder panics");
+        let first = [etcd.expect("no holder panics"), api_server.expect("no holder panics")];
+        let all = first.iter().map(|program| &**program).chain(programs.iter());
+        all.filter_map(|program| Some((program.name().to_owned(), program.processor_secs().ok()?))).collect()
+    }
+
     /// What the programs say at the end of their logs, for a test that failed.
     pub fn last_words(&self) -> String {
         let mut text = String::new();
@@ -482,7 +491,7 @@ fn not_ready(program: &Program, reason: String) -> StartError {
 }
 
 /// Ports that nobody has just now. Somebody may take one before we do; then the start is tried again.
-fn free_ports<const N: usize>() -> std::io::Result<[u16; N]> {
+pub(crate) fn free_ports<const N: usize>() -> std::io::Result<[u16; N]> {
     // All are held until all are known, so that they differ.
     let mut held = Vec::with_capacity(N);
     for _ in 0..N {

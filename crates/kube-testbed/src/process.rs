@@ -75,6 +75,11 @@ impl Program {
         String::from_utf8_lossy(&text[from..]).into_owned()
     }
 
+    /// Asks it to end.
+    pub fn terminate(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
     /// Holds it where it is, as if its machine stood still, until [`Self::go_on`].
     pub fn freeze(&self) -> io::Result<()> {
         self.signal(Signal::STOP)
@@ -100,6 +105,11 @@ impl Program {
         kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("the kernel does not say"))
     }
 
+    /// How long it has had a processor.
+    pub fn processor_secs(&self) -> io::Result<f64> {
+        processor_secs(self.pid()?.as_raw_nonzero().get().unsigned_abs())
+    }
+
     fn pid(&self) -> io::Result<Pid> {
         let text = fs::read_to_string(&self.pid)?;
         text.trim().parse().ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no process id yet"))
@@ -114,6 +124,18 @@ impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// How long a process has had a processor, as the kernel counts it: in hundredths of a second.
+pub fn processor_secs(pid: u32) -> io::Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in parentheses, may hold anything.
+    let fields = stat.rsplit(") ").next().map(|rest| rest.split(' ').collect::<Vec<_>>()).unwrap_or_default();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u32>().ok());
+    let (Some(user), Some(system)) = (ticks(11), ticks(12)) else {
+        return Err(io::Error::other("the kernel does not say"));
+    };
+    Ok((f64::from(user) + f64::from(system)) / 100.0)
 }
 
 #[cfg(test)]
@@ -134,7 +156,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        assert!(program.resident_bytes().unwrap() > 0);
+        assert!(program.resident_bytes().unwrap() > 0 && program.processor_secs().unwrap() >= 0.0);
         assert_eq!(program.last_words(), "hello\ntrouble\n");
         program.kill();
         assert!(!program.is_running());

@@ -4,7 +4,8 @@
 //! ([`quantity`], [`resource`]), where and of which kind ([`label`], [`requirement`], [`spread`],
 //! [`capacity`]), how dear a disturbance is ([`penalty`]), who asks for what ([`profile`], [`need`]), what
 //! there is to give ([`machine`], [`stamp`]), and the rules that are fixed by design ([`cost`],
-//! [`release`]). [`text`] keeps what strangers wrote readable in our messages.
+//! [`release`]). [`text`] keeps what strangers wrote readable in our messages, and
+//! [`splitmix`] spreads numbers and [`backoff`] says how long to wait after failures.
 //!
 //! Read the modules in that order; each opens with the reason it exists. Every law they state is proved by a
 //! test; `tests/README.md` says which.
@@ -32,6 +33,7 @@
 //! assert_eq!(need.min_unit, pod);
 //! ```
 
+pub mod backoff;
 pub mod capacity;
 pub mod cost;
 pub mod label;
@@ -44,6 +46,7 @@ pub mod quantity;
 pub mod release;
 pub mod requirement;
 pub mod resource;
+pub mod splitmix;
 pub mod spread;
 pub mod stamp;
 pub mod text;

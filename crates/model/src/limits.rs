@@ -31,17 +31,17 @@ macro_rules! limits {
 
 limits! {
     /// Bytes of one frame from an operator, a roll-up included.
-    FRAME_BYTES = 64 << 20;
+    FRAME_BYTES = 32 << 20;
     /// Bytes of any other message.
     MESSAGE_BYTES = 256 << 20;
     /// Rows of one roll-up.
     ROLLUP_ROWS = 50_000;
     /// Requirements of one roll-up, over all rows.
-    ROLLUP_REQUIREMENTS = 250_000;
+    ROLLUP_REQUIREMENTS = 200_000;
     /// Values of one roll-up's requirements, over all rows.
-    ROLLUP_VALUES = 500_000;
+    ROLLUP_VALUES = 200_000;
     /// Amounts of one roll-up, over all rows.
-    ROLLUP_AMOUNTS = 500_000;
+    ROLLUP_AMOUNTS = 400_000;
     /// Requirements of one row.
     ROW_REQUIREMENTS = 1_000;
     /// Values of one requirement.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
 use tonic::Status;
 
-use crate::accept::{Cut, Peer};
+use crate::connection::{Cut, Peer};
 use crate::identity::Role;
 
 /// How many bytes of unfinished and unread messages may be held.

@@ -24,12 +24,15 @@ use tonic::codegen::http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::accept::{Connection, Peer, Ticket, accepted};
-use crate::budget::{Budget, Lease, OverBudget, Purse};
-use crate::clock::{Clock, Sleep};
+use crate::accept::{Terms, accepted};
+use crate::budget::{Budget, InFlight, Lease, OverBudget, Purse};
+use crate::clock::{Clock, Sleep, SystemClock};
+use crate::connection::{Connection, Peer, Ticket};
 
 /// How long a message may take from its first byte to its last, and a call until its first message is whole.
-const MESSAGE: Duration = Duration::from_mins(1);
+pub(crate) const MESSAGE: Duration = Duration::from_mins(1);
+/// How long a connection may be open after its last call has ended.
+pub(crate) const IDLE: Duration = Duration::from_mins(15);
 /// A message of gRPC begins with a flag and four bytes of length.
 const HEAD: usize = 5;
 
@@ -46,6 +49,11 @@ impl CallLayer {
         Self { budget, clock }
     }
 
+    /// With the usual bounds, for servers that show nobody how much is held.
+    pub fn usual() -> Self {
+        Self::new(Budget::new(InFlight::default()), Arc::new(SystemClock::start()))
+    }
+
     /// Accepts the connections of a server with this layer: at most so many at once, and none that makes no calls.
     pub fn incoming(
         &self,
@@ -53,7 +61,7 @@ impl CallLayer {
         tls: Option<ServerConfig>,
         most: usize,
     ) -> ReceiverStream<io::Result<Connection>> {
-        accepted(listener, tls, self.clock.clone(), most, true)
+        accepted(listener, tls, self.clock.clone(), Terms { most, idle: IDLE })
     }
 }
 
@@ -291,7 +299,6 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::budget::InFlight;
     use crate::clock::VirtualClock;
 
     /// A body that says what it is told to.

@@ -1,7 +1,6 @@
 //! The small HTTP port: metrics, and two questions an orchestrator asks.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,8 +8,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use crate::clock::SystemClock;
-use crate::patient::Patient;
+use crate::pages;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -84,14 +82,16 @@ where
         .route("/metrics", get(scrape))
 }
 
+/// How many connections may be open at once: those who scrape are few.
+const MOST_CONNECTIONS: usize = 128;
+
 /// Serves until `stop`, few callers at once, and none that does not go on with what it began.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let listener = Patient::new(listener, Arc::new(SystemClock::start()));
-    axum::serve(listener, app).with_graceful_shutdown(stop).await
+    pages::serve(listener, None, MOST_CONNECTIONS, app, stop).await
 }
 
 #[cfg(test)]

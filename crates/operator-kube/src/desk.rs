@@ -4,6 +4,7 @@
 //! of these is a file of its own beside this one and does a bounded amount of work; calls to the API server run as tasks
 //! whose answers come back as news.
 
+mod apart;
 mod demand;
 mod drains;
 mod existing;
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_crds::Condition;
-use bigfleet_kube_common::{Announcement, Severity, announce};
+use bigfleet_kube_common::{Announcement, Severity, announce, server_unix_nanos};
 use bigfleet_net::{Clock, nanos};
 use bigfleet_operator::demand::{Demand, RowId};
 use bigfleet_operator::drain::Drains;
@@ -39,6 +40,7 @@ use crate::metrics::Metrics;
 use crate::news::News;
 use crate::picture::Picture;
 use crate::seen::Listed;
+use crate::server_clock::ServerClock;
 use objects::Objects;
 use rollup::Rollups;
 use statuses::Statuses;
@@ -58,6 +60,7 @@ pub(crate) struct Desk {
     hands: Hands,
     channel: Channel,
     clock: Arc<dyn Clock>,
+    pub(crate) server_clock: ServerClock,
     news: mpsc::Sender<News>,
     metrics: Metrics,
     events: Arc<Semaphore>,
@@ -160,6 +163,7 @@ impl Desk {
             hands,
             channel,
             clock,
+            server_clock: ServerClock::default(),
             news,
             metrics,
             events: Arc::new(Semaphore::new(MOST_EVENTS)),
@@ -224,6 +228,7 @@ impl Desk {
             News::Written { request, digest, done } => self.written(&request, digest, done, now),
             News::Applied { object, done } => self.applied(&object, done, now),
             News::Blob(saying) => self.say(saying),
+            News::ServerClock(server) => self.server_clock.note(server, now),
         }
     }
 
@@ -233,7 +238,8 @@ impl Desk {
             return i64::MAX;
         }
         self.say_unsaid();
-        let mut due = self.judge_leaving(now);
+        let mut due = self.compare_clocks(now);
+        due = due.min(self.judge_leaving(now));
         due = due.min(self.step_drains(now));
         due = due.min(self.look_at_existing(now));
         due = due.min(self.look_at_stuck(now));
@@ -242,6 +248,21 @@ impl Desk {
         due = due.min(self.flush_statuses(now));
         due = due.min(self.flush_objects(now));
         due.min(self.report_nodes(now))
+    }
+
+    /// Asks the server what time it has, now and then.
+    fn compare_clocks(&mut self, now: i64) -> i64 {
+        if self.server_clock.due() <= now {
+            self.server_clock.looks(now);
+            let client = self.client.clone();
+            self.spawn(async move { News::ServerClock(server_unix_nanos(&client).await) });
+        }
+        self.server_clock.due()
+    }
+
+    /// What the API server would say now.
+    fn server_now(&self, now: i64) -> i64 {
+        self.server_clock.now(now)
     }
 
     fn connected(&mut self, link: mpsc::Sender<Saying>, now: i64) {
@@ -281,6 +302,8 @@ impl Desk {
             Some(((key.fingerprint.clone(), key.group.clone()), verdict))
         });
         self.verdicts = by_key.collect();
+        self.expect_machines(&verdicts.coming, now);
+        self.set_apart(now);
         self.watchlist.look_soon(now);
         self.statuses.renew_soon(now);
     }

@@ -182,3 +182,6 @@ fn done<T>(done: kube::Result<T>) -> Result<(), Trouble> {
         Err(error) => Err(Trouble::Failed(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests;

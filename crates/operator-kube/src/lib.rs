@@ -18,6 +18,7 @@ mod metrics;
 mod news;
 mod picture;
 mod seen;
+mod server_clock;
 mod session;
 mod status;
 mod token;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, UpcomingNode};
+use bigfleet_kube_common::server_unix_nanos;
 use bigfleet_net::{Clock, DialError, TlsFiles, dial};
 use bigfleet_operator::template::Template;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -43,6 +45,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use desk::Desk;
 use hands::Hands;
 use metrics::Metrics;
+pub use metrics::specimen as metrics_specimen;
 use news::News;
 pub use seen::asked;
 use seen::{NodeSeen, PodSeen, RequestSeen, UpcomingSeen};
@@ -71,7 +74,12 @@ pub struct Settings {
     pub settle: Duration,
     /// Whether pods on nodes that are not the fleet's are left out of the demand.
     pub subtract_existing: bool,
+    /// How long the API server keeps a watch open before it ends it and is asked to go on, in whole seconds.
+    pub watch_for: Duration,
 }
+
+/// [`Settings::watch_for`] unless somebody says otherwise: less than the five minutes after which proxies lose patience.
+pub const WATCH_FOR: Duration = Duration::from_secs(290);
 
 /// Why an operator does not start.
 #[derive(Debug, Error)]
@@ -132,6 +140,7 @@ pub async fn start(settings: Settings, client: Client, clock: Arc<dyn Clock>) ->
     let who = xxh3_64(settings.cluster.as_bytes());
 
     let (cluster, m) = (settings.cluster.clone(), metrics.clone());
+    let watch_secs = u32::try_from(settings.watch_for.as_secs()).unwrap_or(u32::MAX);
     let session =
         session::keep(channel.clone(), cluster.clone(), who, clock.clone(), news.clone(), m.clone());
     tasks.spawn(async move {
@@ -150,6 +159,7 @@ pub async fn start(settings: Settings, client: Client, clock: Arc<dyn Clock>) ->
         News::Request,
         news.clone(),
         m.clone(),
+        watch_secs,
     );
     tasks.spawn(async move {
         requests.await;
@@ -162,6 +172,7 @@ pub async fn start(settings: Settings, client: Client, clock: Arc<dyn Clock>) ->
         News::Node,
         news.clone(),
         m.clone(),
+        watch_secs,
     );
     tasks.spawn(async move {
         nodes.await;
@@ -174,6 +185,7 @@ pub async fn start(settings: Settings, client: Client, clock: Arc<dyn Clock>) ->
         News::Pod,
         news.clone(),
         m.clone(),
+        watch_secs,
     );
     tasks.spawn(async move {
         pods.await;
@@ -186,12 +198,15 @@ pub async fn start(settings: Settings, client: Client, clock: Arc<dyn Clock>) ->
         News::Upcoming,
         news.clone(),
         m.clone(),
+        watch_secs,
     );
     tasks.spawn(async move {
         upcoming.await;
         "watch of upcoming nodes"
     });
-    let desk = Desk::new(settings, client, hands, channel, clock, news, metrics.clone());
+    let mut desk = Desk::new(settings, client.clone(), hands, channel, clock.clone(), news, metrics.clone());
+    // Before anything is judged by the age of what the server made.
+    desk.server_clock.note(server_unix_nanos(&client).await, clock.now_unix_nanos());
     tasks.spawn(async move {
         desk.run(inbox).await;
         "desk"

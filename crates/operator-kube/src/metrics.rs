@@ -31,11 +31,29 @@ struct Inner {
     sessions_ended: Counter,
     is_connected: Gauge,
     has_verdicts: Gauge,
+    lists: Family<Label, Counter>,
     watches_broken: Family<[(&'static str, &'static str); 2], Counter>,
     evictions: Family<Label, Counter>,
     drains: Gauge,
     writes: Family<[(&'static str, &'static str); 2], Counter>,
     blobs: Family<Label, Counter>,
+}
+
+/// A scrape in which every metric has a series with its labels: what dashboards and alert rules are made from, and held
+/// against.
+pub fn specimen() -> String {
+    let metrics = Metrics::new();
+    metrics.demand(0, 0, 0, 0);
+    metrics.nodes(0, 0);
+    metrics.rollup("x");
+    metrics.reserved(&[("x".into(), 0.0)]);
+    metrics.revision("x");
+    metrics.listed("x");
+    metrics.watch_broke("x", "x");
+    metrics.eviction("x");
+    metrics.write("x", "x");
+    metrics.blob("x");
+    metrics.text()
 }
 
 impl Metrics {
@@ -54,6 +72,7 @@ impl Metrics {
             sessions_ended: Counter::default(),
             is_connected: Gauge::default(),
             has_verdicts: Gauge::default(),
+            lists: Family::default(),
             watches_broken: Family::default(),
             evictions: Family::default(),
             drains: Gauge::default(),
@@ -76,6 +95,11 @@ impl Metrics {
         r.register("sessions_ended", "Sessions with the shard that ended", inner.sessions_ended.clone());
         r.register("connected", "Whether a session with the shard is open", inner.is_connected.clone());
         r.register("verdicts_available", "Whether the shard tells verdicts", inner.has_verdicts.clone());
+        r.register(
+            "lists",
+            "Lists begun: one at the start, one for each watch that broke",
+            inner.lists.clone(),
+        );
         r.register("watches_broken", "Watches that broke and began again", inner.watches_broken.clone());
         r.register("evictions", "Evictions asked for by outcome", inner.evictions.clone());
         r.register("drains", "Instructions to let go that are being carried out", inner.drains.clone());
@@ -144,6 +168,10 @@ impl Metrics {
 
     pub(crate) fn verdicts(&self, has: bool) {
         self.0.has_verdicts.set(has.into());
+    }
+
+    pub(crate) fn listed(&self, what: &'static str) {
+        self.0.lists.get_or_create(&[("what", what)]).inc();
     }
 
     pub(crate) fn watch_broke(&self, what: &'static str, cause: &'static str) {

@@ -24,6 +24,8 @@ pub(crate) enum News {
     Heard(Heard),
     /// The shard's verdicts.
     Verdicts(v1::Verdicts),
+    /// What time the API server has, if it said.
+    ServerClock(Option<i64>),
     /// The shard tells no verdicts.
     NoVerdicts(String),
     /// A pod's eviction was answered.

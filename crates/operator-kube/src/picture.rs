@@ -99,6 +99,11 @@ impl Picture {
         self.stuck.iter().filter_map(|uid| Some((&**uid, self.pods.get(uid)?)))
     }
 
+    /// Whether the scheduler has no place for a pod.
+    pub(crate) fn is_stuck(&self, uid: &str) -> bool {
+        self.stuck.contains(uid)
+    }
+
     /// The shard told of a machine.
     pub(crate) fn tell(&mut self, update: NodeStateUpdate) {
         if !update.provider_id.is_empty() {

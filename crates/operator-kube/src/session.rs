@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_kube_common::Backoff;
+use bigfleet_net::Backoff;
 use bigfleet_net::Clock;
 use bigfleet_proto::v1alpha1::operator_message::Payload as Saying;
 use bigfleet_proto::v1alpha1::shard_message::Payload as Heard;

@@ -3,10 +3,15 @@
 //! Requests of one row share their fate, so a status is made once per row and written to those that do not show it yet.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::hash::BuildHasher as _;
 
 use bigfleet_crds::{CapacityRequestStatus, Condition, ConditionStatus, condition_type};
 use bigfleet_kube_common::time;
+use bigfleet_proto::v1alpha1::CapacityNeed;
+use bigfleet_tell::explain::need::{missing, why_short};
+use bigfleet_tell::sentence::expected_at;
+use bigfleet_tell::words::{amounts, count};
 use bigfleet_view::v1;
 use foldhash::quality::FixedState;
 use serde_json::{Value, json};
@@ -22,6 +27,8 @@ pub(crate) struct Said {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) need_id: Option<String>,
+    /// When it is expected to hold.
+    pub(crate) expected: Option<v1::Expected>,
 }
 
 /// Whether it holds.
@@ -44,7 +51,7 @@ impl Holds {
 
 impl Said {
     pub(crate) fn new(holds: Holds, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { holds, reason, message: message.into(), need_id: None }
+        Self { holds, reason, message: message.into(), need_id: None, expected: None }
     }
 }
 
@@ -109,7 +116,8 @@ impl RowStatus {
                     message: said.message.clone(),
                     last_transition_time: time(since.of(type_, status, now)),
                     observed_generation: None,
-                    expected_time: None,
+                    expected_time: said.expected.map(|expected| time(expected.to_unix_nanos)),
+                    earliest_time: said.expected.map(|expected| time(expected.from_unix_nanos)),
                     need_id: said.need_id.clone(),
                 })
             })
@@ -139,80 +147,90 @@ fn digest<'a>(said: [Words<'a>; 3], reserved: impl Iterator<Item = (&'a str, &'a
     FixedState::with_seed(0x0073_7461_7475_7331).hash_one((said, reserved))
 }
 
-/// What the shard's verdict means to a request.
-pub(crate) fn covered(verdict: &v1::Verdict) -> Said {
-    let id = verdict.key.as_ref().map(|key| key.id.clone());
+/// What the shard's verdict means to a request, in the words of `bigfleet explain need`.
+pub(crate) fn covered(verdict: &v1::Verdict, expected: Option<v1::Expected>) -> Said {
     let machines = verdict.machines.len() + verdict.acquired as usize;
-    let missing = || {
-        let amounts = verdict.deficit.iter().map(|(name, amount)| format!("{amount} {name}"));
-        amounts.collect::<Vec<_>>().join(", ")
+    let need_id = verdict.key.as_ref().map(|key| key.id.clone());
+    if !verdict.decided {
+        let said = Said::new(Holds::Unknown, "NotDecided", "the shard has not decided about it yet");
+        return Said { need_id, ..said };
+    }
+    if verdict.satisfied {
+        let message = format!("its need is covered: {}", count(machines as u64, "machine"));
+        return Said { need_id, ..Said::new(Holds::Yes, "Covered", message) };
+    }
+    let need = as_need(verdict);
+    let why = why_short(&need, &CapacityNeed::default());
+    let mut message = format!("its need {}", why.trim_end_matches('.'));
+    if verdict.reason() == v1::Reason::InFlight {
+        let when = expected.map(|expected| format!(", {}", expected_at(&expected)));
+        message += &when.unwrap_or_default();
+        return Said { need_id, expected, ..Said::new(Holds::No, "InFlight", message) };
+    }
+    // Writing to a string does not fail.
+    let _ = write!(message, "; it misses {}", missing(&need));
+    if !verdict.too_small.is_empty() {
+        let sizes = verdict.too_small.iter().take(2).map(|size| amounts(&size.amounts));
+        let sizes = sizes.collect::<Vec<_>>().join(" or ");
+        let _ = write!(message, "; machines that match are too small for its largest pod: at most {sizes}");
+    }
+    let reason = match verdict.reason() {
+        v1::Reason::NoMatchingSupply => "NoMatchingSupply",
+        v1::Reason::TopologyUnsatisfiable => "TopologyUnsatisfiable",
+        v1::Reason::PreemptionExhausted => "PreemptionExhausted",
+        v1::Reason::PriorityStarved => "PriorityStarved",
+        v1::Reason::Parked => "Parked",
+        v1::Reason::Unspecified | v1::Reason::InFlight => "Short",
     };
-    let (holds, reason, message) = match (verdict.decided, verdict.satisfied, verdict.reason()) {
-        (false, ..) => (Holds::Unknown, "NotDecided", "the shard has not decided about it yet".to_owned()),
-        (true, true, _) => (
-            Holds::Yes,
-            "Covered",
-            format!("{machines} {} for its need", plural(machines, "machine counts", "machines count")),
-        ),
-        (true, false, v1::Reason::InFlight) => {
-            let draining = verdict.in_flight;
-            (
-                Holds::No,
-                "InFlight",
-                format!("what drains for its need ({draining}) will cover it: a matter of time"),
-            )
-        }
-        (true, false, v1::Reason::NoMatchingSupply) => (
-            Holds::No,
-            "NoMatchingSupply",
-            format!("its need misses {}; no machine that matches is to be had", missing()),
-        ),
-        (true, false, v1::Reason::TopologyUnsatisfiable) => (
-            Holds::No,
-            "TopologyUnsatisfiable",
-            format!("its need misses {}; no single domain holds all of it", missing()),
-        ),
-        (true, false, v1::Reason::PreemptionExhausted) => (
-            Holds::No,
-            "PreemptionExhausted",
-            format!(
-                "its need misses {}; all machines of lower priority together would not be enough",
-                missing()
-            ),
-        ),
-        (true, false, v1::Reason::PriorityStarved) => (
-            Holds::No,
-            "PriorityStarved",
-            format!("its need misses {}; what would do is held by needs that come first", missing()),
-        ),
-        (true, false, v1::Reason::Parked) => (
-            Holds::No,
-            "Parked",
-            format!("its gang misses {} and is not looked for at the moment", missing()),
-        ),
-        (true, false, v1::Reason::Unspecified) => {
-            (Holds::No, "Short", format!("its need misses {}", missing()))
-        }
-    };
-    Said { holds, reason, message, need_id: id }
+    Said { need_id, ..Said::new(Holds::No, reason, message) }
+}
+
+/// A verdict in the form that sentences are made from.
+fn as_need(verdict: &v1::Verdict) -> v1::Need {
+    // A gang's name begins with what its machines must share.
+    let group = verdict.key.as_ref().map(|key| &*key.group).unwrap_or_default();
+    let domain_key = group.split('\0').next().unwrap_or_default();
+    v1::Need {
+        key: verdict.key.clone(),
+        reason: verdict.reason,
+        deficit: verdict.deficit.clone(),
+        unresolved: verdict.deficit.clone(),
+        in_flight: verdict.in_flight,
+        domain_key: domain_key.into(),
+        ..v1::Need::default()
+    }
 }
 
 /// Whether all machines of a need are nodes that take pods.
-pub(crate) fn joined(verdict: &v1::Verdict, ready: usize) -> Said {
+pub(crate) fn joined(verdict: &v1::Verdict, ready: usize, expected: Option<v1::Expected>) -> Said {
     let all = verdict.machines.len() + verdict.acquired as usize;
-    let id = verdict.key.as_ref().map(|key| key.id.clone());
-    let (holds, reason, message) = if all == 0 {
-        (Holds::No, "NoMachines", "no machine counts for its need".to_owned())
+    let need_id = verdict.key.as_ref().map(|key| key.id.clone());
+    let said = if all == 0 {
+        Said::new(Holds::No, "NoMachines", "no machine counts for its need")
     } else if ready == all {
-        (Holds::Yes, "Joined", format!("all of its need's machines ({all}) have joined and are ready"))
+        let message = format!("all of its need's machines ({all}) have joined and are ready");
+        Said::new(Holds::Yes, "Joined", message)
     } else {
-        (
-            Holds::No,
-            "Joining",
-            format!("{ready} of {all} {} joined", plural(all, "machine has", "machines have")),
-        )
+        let last = expected.map(|expected| format!(", the last {}", expected_at(&expected)));
+        let have = plural(all, "machine has", "machines have");
+        let message = format!("{ready} of {all} {have} joined{}", last.unwrap_or_default());
+        Said { expected, ..Said::new(Holds::No, "Joining", message) }
     };
-    Said { holds, reason, message, need_id: id }
+    Said { need_id, ..said }
+}
+
+/// What to show of an expectation: what was shown, unless it has moved by more than this. Each machine that comes moves it
+/// a little, and nobody wants to read that.
+pub(crate) fn steady(
+    shown: Option<v1::Expected>,
+    now: Option<v1::Expected>,
+    most_nanos: i64,
+) -> Option<v1::Expected> {
+    let (Some(shown), Some(new)) = (shown, now) else { return now };
+    let moved = |a: i64, b: i64| a.abs_diff(b) > most_nanos.unsigned_abs();
+    let has_moved =
+        moved(shown.from_unix_nanos, new.from_unix_nanos) || moved(shown.to_unix_nanos, new.to_unix_nanos);
+    if has_moved { now } else { Some(shown) }
 }
 
 fn plural(count: usize, one: &'static str, many: &'static str) -> &'static str {
@@ -237,20 +255,69 @@ mod tests {
 
     #[test]
     fn verdicts_become_sentences() {
-        let said = covered(&verdict(true, v1::Reason::Unspecified));
+        let covered = |verdict| covered(&verdict, None);
+        let said = covered(verdict(true, v1::Reason::Unspecified));
         assert_eq!(
             (said.holds, said.reason, &*said.message),
-            (Holds::Yes, "Covered", "2 machines count for its need")
+            (Holds::Yes, "Covered", "its need is covered: 2 machines")
         );
         assert_eq!(said.need_id.as_deref(), Some("77aa88bb"));
-        let said = covered(&verdict(false, v1::Reason::PriorityStarved));
-        assert_eq!(&*said.message, "its need misses 4 cpu; what would do is held by needs that come first");
-        let undecided = v1::Verdict { decided: false, ..verdict(false, v1::Reason::Unspecified) };
-        assert_eq!(covered(&undecided).holds, Holds::Unknown);
+        let said = covered(verdict(false, v1::Reason::PriorityStarved));
         assert_eq!(
-            &*joined(&verdict(true, v1::Reason::Unspecified), 1).message,
+            &*said.message,
+            "its need is short: what it could use is held by needs of equal or higher priority; it misses 4 cpu"
+        );
+        let undecided = v1::Verdict { decided: false, ..verdict(false, v1::Reason::Unspecified) };
+        assert_eq!(covered(undecided).holds, Holds::Unknown);
+        let sizes = vec![v1::Amounts { amounts: [("cpu".to_owned(), "64".to_owned())].into() }];
+        let large = v1::Verdict { too_small: sizes, ..verdict(false, v1::Reason::NoMatchingSupply) };
+        assert_eq!(
+            &*covered(large).message,
+            "its need is short: no machine there is, whoever holds it, meets what it asks for; it misses 4 cpu; \
+             machines that match are too small for its largest pod: at most 64 cpu"
+        );
+        assert_eq!(
+            &*joined(&verdict(true, v1::Reason::Unspecified), 1, None).message,
             "1 of 2 machines have joined"
         );
+    }
+
+    fn expected(from_secs: i64, to_secs: i64) -> v1::Expected {
+        let at = |secs: i64| (1_800_000_000 + secs) * 1_000_000_000;
+        v1::Expected { from_unix_nanos: at(from_secs), to_unix_nanos: at(to_secs), samples: 7 }
+    }
+
+    #[test]
+    fn what_is_on_its_way_says_when_it_is_expected() {
+        let said = joined(&verdict(true, v1::Reason::Unspecified), 1, Some(expected(20, 65)));
+        assert_eq!(
+            &*said.message,
+            "1 of 2 machines have joined, the last expected 08:00:20 to 08:01:05 UTC (7 seen)"
+        );
+        let status = RowStatus { joined: Some(said), ..RowStatus::default() };
+        let written = status.write(&mut Since::default(), &[], 0);
+        let condition = &written["conditions"][0];
+        assert_eq!(condition["earliestTime"], "2027-01-15T08:00:20Z");
+        assert_eq!(condition["expectedTime"], "2027-01-15T08:01:05Z");
+        let draining = v1::Verdict { in_flight: 1, ..verdict(false, v1::Reason::InFlight) };
+        let said = covered(&draining, Some(expected(20, 65)));
+        assert_eq!(
+            &*said.message,
+            "its need is waiting: 1 machine on the way to it will cover the rest, \
+             expected 08:00:20 to 08:01:05 UTC (7 seen)"
+        );
+        let there = joined(&verdict(true, v1::Reason::Unspecified), 2, Some(expected(20, 65)));
+        assert_eq!((there.holds, there.expected), (Holds::Yes, None), "what is there is not expected");
+    }
+
+    #[test]
+    fn an_expectation_that_moves_a_little_is_shown_as_it_was() {
+        let (shown, little, much) = (expected(20, 60), expected(22, 65), expected(20, 75));
+        let most = 10_000_000_000;
+        assert_eq!(steady(Some(shown), Some(little), most), Some(shown));
+        assert_eq!(steady(Some(shown), Some(much), most), Some(much));
+        assert_eq!(steady(Some(shown), None, most), None);
+        assert_eq!(steady(None, Some(little), most), Some(little));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bigfleet_kube_common::time;
 const NAMESPACE: &str = "kube-system";
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Mints a token that ends at this time.
+/// Mints a token that ends at this time, by the API server's clock: it is the one that ends it.
 pub(crate) async fn mint(client: Client, cluster: &str, until_unix_nanos: i64) -> Result<String, String> {
     let (id, secret) = (letters::<6>()?, letters::<16>()?);
     let until = serde_json::to_value(time(until_unix_nanos)).map_err(|error| error.to_string())?;

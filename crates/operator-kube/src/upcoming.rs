@@ -6,6 +6,7 @@ use bigfleet_proto::v1alpha1::available_capacity_update::Confidence;
 use bigfleet_proto::v1alpha1::{
     AvailableCapacityUpdate, MachineState, NodeSelectorRequirement, NodeStateUpdate,
 };
+use bigfleet_view::v1;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -65,6 +66,7 @@ pub(crate) fn object(
     phase: NodePhase,
     node: Option<&str>,
     started: i64,
+    expected: Option<v1::Expected>,
 ) -> (Value, Value) {
     let head = json!({
         "apiVersion": "bigfleet.lucy.sh/v1alpha1",
@@ -82,6 +84,10 @@ pub(crate) fn object(
     object["spec"] = json!({"labels": update.labels, "resources": resources.cloned().unwrap_or_default(), "taints": taints});
     let mut status = head;
     status["status"] = json!({"phase": phase, "provisioningStartTime": time(started)});
+    if let Some(expected) = expected {
+        status["status"]["expectedReadyTime"] = json!(time(expected.to_unix_nanos));
+        status["status"]["earliestReadyTime"] = json!(time(expected.from_unix_nanos));
+    }
     if !update.provider_id.is_empty() {
         status["status"]["providerID"] = update.provider_id.clone().into();
     }

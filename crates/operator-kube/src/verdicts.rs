@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_kube_common::Backoff;
+use bigfleet_net::Backoff;
 use bigfleet_net::Clock;
 use bigfleet_view::{cluster_view_client, v1};
 use tokio::sync::mpsc;

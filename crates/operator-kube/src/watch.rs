@@ -1,7 +1,7 @@
 //! Watches: what changes in the cluster becomes news, read down to what is kept.
 //!
-//! A watch that breaks, expires or is told that its place is gone begins again with a list; the list replaces what was
-//! known. Objects that cannot be read are passed on as such and hold nobody up.
+//! A watch that the server ends in good order goes on from where it was. One that breaks, or is told that its place is gone, begins
+//! again with a list; the list replaces what was known. Objects that cannot be read are passed on as such and hold nobody up.
 
 use std::fmt::Debug;
 
@@ -24,7 +24,7 @@ const PAGE: u32 = 500;
 /// Reads an object: its key, and what it says if that can be used.
 type Read<K, T> = fn(&K) -> Option<(String, Option<T>)>;
 
-/// Watches one kind until nobody listens.
+/// Watches one kind until nobody listens, in watches of so many seconds.
 pub(crate) async fn watch<K, T>(
     what: &'static str,
     api: Api<K>,
@@ -32,15 +32,19 @@ pub(crate) async fn watch<K, T>(
     wrap: fn(Listed<T>) -> News,
     news: mpsc::Sender<News>,
     metrics: Metrics,
+    for_secs: u32,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     T: Send + 'static,
 {
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = watcher::Config::default().page_size(PAGE).timeout(for_secs);
     let mut events = watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
         let listed = match event {
-            Ok(Event::Init) => Some(Listed::Begin),
+            Ok(Event::Init) => {
+                metrics.listed(what);
+                Some(Listed::Begin)
+            }
             Ok(Event::InitApply(object)) => {
                 read(&object).and_then(|(key, seen)| seen.map(|seen| Listed::Holds(key, seen)))
             }

@@ -7,6 +7,7 @@
 //! A request costs its name, two numbers and a share in what it has in common with others: that is what lets a quarter
 //! of a million of them fit.
 
+mod apart;
 mod unit;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::ask::{Asked, BadRequest};
+pub use apart::APART;
+use apart::Ceilings;
 use unit::{UnitId, Units};
 
 /// A row of the roll-up, as long as it has requests. Never given to another row.
@@ -34,6 +37,8 @@ pub struct Demand {
     by_key: BTreeMap<(Box<str>, Arc<str>), RowId>,
     rows: HashMap<RowId, Row, FixedState>,
     last_row: u64,
+    /// Which sizes are asked for apart, by the fingerprint all of them would have together.
+    ceilings: BTreeMap<Arc<str>, Ceilings>,
     units: Units,
     bad: usize,
     /// Counts changes; a roll-up of the same number says the same.
@@ -56,6 +61,9 @@ enum Entry {
 struct Row {
     profile: Arc<Profile>,
     group: Arc<str>,
+    /// The fingerprint without what sets it apart, and how often it was: 0 for most rows.
+    base: Arc<str>,
+    level: usize,
     units: BTreeMap<UnitId, u32>,
     /// Requests set aside: they keep the row and add nothing to it.
     aside: u32,
@@ -72,6 +80,7 @@ impl Demand {
             by_key: BTreeMap::new(),
             rows: HashMap::default(),
             last_row: 0,
+            ceilings: BTreeMap::new(),
             units: Units::default(),
             bad: 0,
             revision: 0,
@@ -86,7 +95,7 @@ impl Demand {
                 let aside = matches!(self.requests.get(name), Some(Entry::Good { aside: true, .. }));
                 if let Some(Entry::Good { row, unit: before, .. }) = self.requests.get(name)
                     && *before == unit
-                    && *self.rows[row].profile == ask.profile
+                    && *self.rows[row].base == *ask.profile.fingerprint()
                     && self.rows[row].group == ask.group
                 {
                     // Seen again, as it was.
@@ -94,7 +103,8 @@ impl Demand {
                     self.units.drop_one(unit);
                     return Ok(row);
                 }
-                let row = self.row(ask.profile, ask.group);
+                let level = self.level_of(&ask);
+                let row = self.row(ask.profile, ask.group, level);
                 self.rows.get_mut(&row).expect("just found").add(unit, aside);
                 self.revision += 1;
                 // After the new row has it: a row that only changes its amounts keeps its place.
@@ -180,22 +190,28 @@ impl Demand {
             && let Some(gone) = self.rows.remove(&row)
         {
             self.by_key.remove(&(Box::from(gone.profile.fingerprint()), gone.group));
+            self.row_gone(&gone.base, gone.level);
         }
     }
 
-    /// The row of a profile and gang, made if there is none.
-    fn row(&mut self, profile: Profile, group: Arc<str>) -> RowId {
+    /// The row of a profile and gang at a level, made if there is none.
+    fn row(&mut self, plain: Profile, group: Arc<str>, level: usize) -> RowId {
+        let base = if level == 0 { None } else { Some(Arc::from(plain.fingerprint())) };
+        let profile = apart::profile(plain, level);
         let key = (Box::from(profile.fingerprint()), group);
         if let Some(row) = self.by_key.get(&key) {
             return *row;
         }
         let held = Row {
+            base: base.unwrap_or_else(|| profile.fingerprint().into()),
             profile: Arc::new(profile),
             group: key.1.clone(),
+            level,
             units: BTreeMap::new(),
             aside: 0,
             total: None,
         };
+        self.row_made(&held);
         self.last_row += 1;
         let row = RowId(self.last_row);
         self.rows.insert(row, held);

@@ -19,13 +19,16 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_model::backoff::Backoff;
+
+mod lift;
 mod world;
 
+use lift::Lifts;
 pub use world::{Carried, Node, Pod, World};
 
 /// How long to wait before a refused eviction is tried again: the first time, and at most.
-const FIRST_RETRY_NANOS: i64 = 1_000_000_000;
-const LONGEST_RETRY_NANOS: i64 = 15_000_000_000;
+const RETRY: Backoff = Backoff { first: 1_000_000_000, limit: 15_000_000_000 };
 /// How long to wait for a step that failed.
 const STEP_RETRY_NANOS: i64 = 2_000_000_000;
 /// Evictions under way per node.
@@ -130,6 +133,8 @@ pub enum Evicted {
 #[derive(Debug, Default)]
 pub struct Drains {
     instructions: BTreeMap<String, Instruction>,
+    /// Of drains that are off.
+    lifts: Lifts,
 }
 
 #[derive(Debug)]
@@ -171,6 +176,9 @@ impl Drains {
         if self.instructions.len() >= MOST_INSTRUCTIONS {
             return false;
         }
+        for machine in machines {
+            self.lifts.forget(machine);
+        }
         let machines = machines.iter().map(|machine| (machine.clone(), Drain::default())).collect();
         let drain = Instruction { until_unix_nanos: until, is_acknowledged: false, machines };
         self.instructions.insert(instruction.into(), drain);
@@ -190,20 +198,29 @@ impl Drains {
         });
         known.is_acknowledged = true;
         known.machines.entry(mark.machine.clone()).or_default();
+        self.lifts.forget(&mark.machine);
     }
 
-    /// The shard says that a machine is Configured: whatever was asked of it is off. Lifts our cordon and no other.
-    pub fn take_back(&mut self, machine: &str, world: &dyn World) -> Vec<Order> {
+    /// The shard says that a machine is Configured: whatever was asked of it is off. Lifts our cordon and no other, also one
+    /// that was ordered and has not landed yet.
+    pub fn take_back(&mut self, machine: &str, now: i64, world: &dyn World) -> Vec<Order> {
         let mut orders = Vec::new();
-        for instruction in self.instructions.values_mut() {
+        let node = world.node_of(machine);
+        let mark = node.as_ref().and_then(|node| node.mark.as_ref());
+        let mut cordoned_at = None;
+        for (id, instruction) in &mut self.instructions {
             if let Some(mut drain) = instruction.machines.remove(machine) {
-                let node = world.node_of(machine).map(|node| node.name);
+                if mark.is_none_or(|mark| mark.instruction != *id) {
+                    cordoned_at = cordoned_at.max(drain.cordoned_at);
+                }
+                let node = node.as_ref().map(|node| node.name.clone());
                 orders.extend(drain.tell(machine, node, State::TakenBack, &[]));
             }
         }
         self.instructions.retain(|_, instruction| !instruction.machines.is_empty());
-        if let Some(node) = world.node_of(machine).filter(|node| node.mark.is_some()) {
-            orders.push(Order::Uncordon { node: node.name });
+        if mark.is_some() || cordoned_at.is_some() {
+            self.lifts.add(machine, cordoned_at);
+            self.lifts.step(now, world, &mut orders);
         }
         orders
     }
@@ -214,6 +231,7 @@ impl Drains {
             instruction.machines.remove(machine);
         }
         self.instructions.retain(|_, instruction| !instruction.machines.is_empty());
+        self.lifts.forget(machine);
     }
 
     /// An eviction was answered.
@@ -222,8 +240,7 @@ impl Drains {
         for drain in drains {
             if let Some(eviction) = drain.evictions.get_mut(pod_uid) {
                 eviction.is_under_way = false;
-                let wait = FIRST_RETRY_NANOS << eviction.tries.saturating_sub(1).min(10);
-                let wait = wait.min(LONGEST_RETRY_NANOS);
+                let wait = RETRY.after(eviction.tries);
                 match outcome {
                     Evicted::Accepted => (eviction.accepted, eviction.blocked) = (true, None),
                     Evicted::Blocked(why) => {
@@ -245,9 +262,9 @@ impl Drains {
             .flat_map(|instruction| instruction.machines.keys().map(|machine| &**machine))
     }
 
-    /// Whether anything is being let go.
+    /// Whether nothing is being let go and no cordon is left to lift.
     pub fn is_empty(&self) -> bool {
-        self.instructions.is_empty()
+        self.instructions.is_empty() && self.lifts.is_empty()
     }
 
     /// How many instructions are being carried out.
@@ -300,6 +317,7 @@ impl Drains {
             }
         }
         self.instructions.retain(|_, instruction| instruction.machines.values().any(|drain| !drain.is_over));
+        self.lifts.step(now, world, &mut orders);
         orders
     }
 
@@ -313,7 +331,7 @@ impl Drains {
             });
             retries.chain([instruction.until_unix_nanos])
         });
-        due.min()
+        due.chain(self.lifts.next_due()).min()
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, OWNED_BY_POD};
-use bigfleet_kube_common::{Backoff, watch_cause};
+use bigfleet_kube_common::watch_cause;
+use bigfleet_net::Backoff;
 use bigfleet_net::{Clock, nanos};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;

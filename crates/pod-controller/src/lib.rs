@@ -15,5 +15,6 @@ mod replica;
 pub mod translate;
 mod write;
 
+pub use metrics::specimen as metrics_specimen;
 pub use object::request_name;
 pub use replica::{Running, Settings, StartError, run};

@@ -1,5 +1,6 @@
 //! What can be measured about the controller.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -78,6 +79,20 @@ impl Metrics {
         encode_eof(&mut text).expect("text can be written");
         text
     }
+}
+
+/// A scrape in which every metric has a series with its labels: what dashboards and alert rules are made from, and held
+/// against.
+pub fn specimen() -> String {
+    let metrics = Metrics::new();
+    metrics.wrote("x", "x");
+    metrics.watch_error("x", "x");
+    metrics.tally(&Tally {
+        losses: BTreeMap::from([(("x", "x"), 1)]),
+        bad_penalties: BTreeMap::from([("x", 1)]),
+        ..Tally::default()
+    });
+    metrics.scrape()
 }
 
 /// Whether this replica does the work.

@@ -97,6 +97,7 @@ pub(crate) fn conditions(
             last_transition_time: since.unwrap_or_else(|| time(now_unix_nanos)),
             observed_generation: None,
             expected_time: None,
+            earliest_time: None,
             need_id: None,
         });
     };

@@ -18,6 +18,7 @@ use tonic::transport::{Endpoint, Server};
 
 use crate::coordinator_v1::fleet_client::FleetClient;
 use crate::coordinator_v1::fleet_server::{Fleet, FleetServer};
+use crate::provider_v1::machine_output_server::{MachineOutput, MachineOutputServer};
 use crate::provider_v1::machine_stream_server::{MachineStream, MachineStreamServer};
 use crate::v1alpha1::capacity_provider_client::CapacityProviderClient;
 use crate::v1alpha1::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
@@ -32,8 +33,13 @@ use crate::v1alpha1::shard_server::{Shard, ShardServer};
 pub const CHUNK_LIMIT_BYTES: usize = 16 << 20;
 /// From this size on a chunk is sent: 1 MiB. Only a record that is larger by itself makes a larger one.
 pub const CHUNK_BYTES: usize = 1 << 20;
+/// How much of what a join has printed is sent and taken: 64 KiB.
+pub const OUTPUT_LIMIT_BYTES: usize = 64 << 10;
 /// The largest message we send or take: 256 MiB.
 pub const MESSAGE_LIMIT_BYTES: usize = bigfleet_model::limits::MESSAGE_BYTES;
+
+/// In the trailers of a refusal by a replica of the coordinator that does not lead: where the leader serves.
+pub const LEADER_HEADER: &str = "bigfleet-leader";
 
 /// The shortest time between two pings that providers tolerate.
 pub const PROVIDER_PING_MIN: Duration = Duration::from_secs(30);
@@ -106,7 +112,7 @@ limited!(shard_read_server, shard_read_client, ShardRead, ShardReadServer, Shard
 limited!(coordinator_server, coordinator_client, Coordinator, CoordinatorServer, CoordinatorClient);
 limited!(fleet_server, fleet_client, Fleet, FleetServer, FleetClient);
 
-/// Both services of a provider: the calls everybody knows, and listings that stream.
+/// Both services every provider of ours has: the calls everybody knows, and listings that stream.
 pub fn provider_servers<T: CapacityProvider, L: MachineStream>(
     calls: Arc<T>,
     listings: L,
@@ -117,6 +123,11 @@ pub fn provider_servers<T: CapacityProvider, L: MachineStream>(
     // Requests are a cursor; chunks are bounded by whoever makes them.
     let listings = MachineStreamServer::new(listings).max_encoding_message_size(CHUNK_LIMIT_BYTES);
     (calls, listings)
+}
+
+/// What joins have printed, from providers that know. Requests are a name, answers the end of a text.
+pub fn output_server<O: MachineOutput>(outputs: O) -> MachineOutputServer<O> {
+    MachineOutputServer::new(outputs)
 }
 
 const _: () = assert!(CLIENT_PING_INTERVAL.as_secs() > PROVIDER_PING_MIN.as_secs());

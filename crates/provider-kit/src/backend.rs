@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use bigfleet_proto::provider_v1::ConfigureOutput;
 use bigfleet_proto::v1alpha1::Machine;
 
 use crate::offering::Offering;
@@ -63,6 +64,21 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether the machine is seen Ready in its cluster. Asked again and again after [`Self::configure`],
     /// until it says yes or the time-out is over.
     fn confirm_ready(&self, machine: &Machine) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Whether the provider sees what bootstrap data prints and keeps it. If not, who asks is told `UNIMPLEMENTED`.
+    fn keeps_output(&self) -> bool {
+        false
+    }
+
+    /// What the last Configure of the machine printed, if anything is known of it. Only people ask, and nobody but
+    /// [`Self::keeps_output`] lets them.
+    fn configure_output(
+        &self,
+        machine: &Machine,
+    ) -> impl Future<Output = Result<Option<ConfigureOutput>, Failure>> + Send {
+        let _ = machine;
+        async { Ok(None) }
+    }
 
     /// Takes the machine out of its cluster; pods have `grace` to leave.
     fn drain(&self, machine: &Machine, grace: Duration) -> impl Future<Output = Result<(), Failure>> + Send;

@@ -4,6 +4,7 @@
 //! reason. The kit does none of that; a [`Meddler`] does it to the kit's answers, from outside, so that the
 //! honest code stays free of it.
 
+use bigfleet_proto::provider_v1::ConfigureOutput;
 use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
 use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
@@ -13,6 +14,7 @@ use tonic::{Request, Response, Status};
 
 use crate::list::{Lister, Selection};
 use crate::operation::OperationKind;
+use crate::output::Outputs;
 
 /// Which call is being meddled with.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,5 +136,12 @@ impl<S: Lister, M: Meddler> Lister for Meddled<S, M> {
         self.meddler.before(&Asked::List(filter.clone())).await?;
         let honest = self.service.select(filter).await?;
         self.meddler.listed(filter, honest).await
+    }
+}
+
+/// What was printed is for people, and no subject of lies.
+impl<S: Outputs, M: Meddler> Outputs for Meddled<S, M> {
+    async fn configure_output(&self, machine_id: &str, most_bytes: usize) -> Result<ConfigureOutput, Status> {
+        self.service.configure_output(machine_id, most_bytes).await
     }
 }

@@ -12,13 +12,13 @@ use crate::handle::Handle;
 use crate::journal::{Committer, Journal};
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::random::mix;
 use crate::recovery::{StartError, fleet_of, interrupted, settle_interrupted, take_offerings};
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Turns, UnderWay};
 use crate::steps::{self, Accepted, Call};
 use crate::store::{Disk, Loaded, Place, Store, StoreError};
 use crate::work::{carry_out, recover};
+use bigfleet_model::splitmix::mix;
 
 /// A running provider. It answers the calls of the wire whether or not a socket is in between, so tests and
 /// simulations call it directly. Clones are the same provider.

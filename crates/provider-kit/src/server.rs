@@ -15,6 +15,7 @@ use tonic_reflection::server::Builder;
 
 use crate::handle::Handle;
 use crate::list::Lister;
+use crate::output::{Asked, Outputs};
 use crate::stream::Streamed;
 
 /// How many connections may be open at once.
@@ -69,7 +70,7 @@ pub struct Server<S> {
     http: Option<TcpListener>,
 }
 
-impl<S: CapacityProvider + Lister> Server<S> {
+impl<S: CapacityProvider + Lister + Outputs> Server<S> {
     /// Takes the sockets. `service` is a [`Provider`](crate::Provider), perhaps [meddled](crate::Meddled)
     /// with; `handle` is the provider's.
     pub async fn bind(service: S, handle: Handle, settings: Settings) -> Result<Self, ServeError> {
@@ -101,6 +102,7 @@ impl<S: CapacityProvider + Lister> Server<S> {
         let (reporter, health) = tonic_health::server::health_reporter();
         reporter.set_serving::<CapacityProviderServer<S>>().await;
         let service = Arc::new(self.service);
+        let outputs = transport::output_server(Asked(service.clone()));
         let (calls, listings) = transport::provider_servers(service.clone(), Streamed(service));
         let files = [STREAM_FILE_DESCRIPTOR_SET];
         // Callers live in real time, however fast the provider's clock runs.
@@ -110,6 +112,7 @@ impl<S: CapacityProvider + Lister> Server<S> {
             .layer(layer.clone())
             .add_service(calls)
             .add_service(listings)
+            .add_service(outputs)
             .add_service(health)
             .add_service(reflection(&files, Builder::build_v1))
             .add_service(reflection(&files, Builder::build_v1alpha));

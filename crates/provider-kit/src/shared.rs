@@ -9,7 +9,7 @@ use crate::fleet::Fleet;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::random::mix;
+use bigfleet_model::splitmix::mix;
 
 /// How many machines may have their turn at once. Two machines may share a turn and then wait for each
 /// other, which is harmless; ids of machines that do not exist cost nothing.

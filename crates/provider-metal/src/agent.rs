@@ -22,6 +22,8 @@ const ANSWER_LIMIT_BYTES: usize = 128 << 10;
 const RECORD_LIMIT_BYTES: usize = 8 << 20;
 const WHILE_WAITING: Limits =
     Limits { time: Duration::from_secs(WAIT.as_secs() + PATIENCE.as_secs()), bytes: ANSWER_LIMIT_BYTES };
+/// How much of a job's output the host sends: its end. `agent.sh` has the same number.
+pub(crate) const OUTPUT_LIMIT_BYTES: usize = 64 << 10;
 /// The longest value of a line in an answer.
 const VALUE_LIMIT_BYTES: usize = 256;
 
@@ -30,6 +32,8 @@ const VALUE_LIMIT_BYTES: usize = 256;
 pub struct Job {
     /// Names it; a host that has had it does not do it again.
     pub operation: String,
+    /// Which cluster it is done for, if any; for people.
+    pub cluster: String,
     /// Which steps it takes.
     pub mode: Mode,
     /// After which the host itself stops it.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_provider_kit::{Backend, Failure, Machine, Offering, OperationKind, Recovery};
+use bigfleet_provider_kit::{Backend, ConfigureOutput, Failure, Machine, Offering, OperationKind, Recovery};
 
+use crate::agent;
 use crate::shared::Shared;
 
 /// The longest grace a shard gives, for a drain whose grace a restart has forgotten.
@@ -38,6 +39,24 @@ impl Backend for Metal {
     /// The hook on the host was asked already: the job of a Configure ends when it agrees.
     async fn confirm_ready(&self, _: &Machine) -> Result<bool, Failure> {
         Ok(true)
+    }
+
+    fn keeps_output(&self) -> bool {
+        true
+    }
+
+    async fn configure_output(&self, machine: &Machine) -> Result<Option<ConfigureOutput>, Failure> {
+        let (shared, name) = (self.shared.clone(), machine.id.clone());
+        let read = tokio::task::spawn_blocking(move || shared.kept.configured(&name)).await;
+        let kept = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        Ok(kept.map(|kept| ConfigureOutput {
+            operation_id: kept.operation,
+            cluster_id: kept.cluster,
+            outcome: kept.outcome,
+            ended_unix_nanos: kept.ended_unix_nanos,
+            is_cut: kept.output.len() >= agent::OUTPUT_LIMIT_BYTES,
+            text: kept.output.into(),
+        }))
     }
 
     async fn drain(&self, machine: &Machine, grace: Duration) -> Result<(), Failure> {

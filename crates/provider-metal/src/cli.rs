@@ -3,7 +3,7 @@
 //! Exit codes: 0 as asked, 1 ended by itself or something was found, 2 flags or the inventory make no sense, 3 an
 //! address cannot be listened on, 4 the state cannot be used.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -118,8 +118,11 @@ impl RunError {
 /// Does what is asked. Speaks on standard error, and on standard output when asked to print.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::try_new(&args.log)?;
-    let logs =
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_env_filter(filter);
+    // Colours are for eyes: a file or a collector would keep them as rubbish.
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let coloured = std::io::stderr().is_terminal() && !no_color;
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(coloured);
+    let logs = logs.with_target(false).with_env_filter(filter);
     // Whoever runs us in process may have logs of their own.
     let _ = logs.try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -220,9 +223,8 @@ fn output(args: &Args, host: &str) -> Result<ExitCode, RunError> {
 
 /// The state folder, made if it is not there, for us alone.
 fn state_folder(args: &Args) -> Result<PathBuf, RunError> {
-    use std::os::unix::fs::DirBuilderExt as _;
     let failed = |source| RunError::State { path: args.state.clone(), source };
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&args.state).map_err(failed)?;
+    bigfleet_durable::private_folder(&args.state).map_err(failed)?;
     std::fs::canonicalize(&args.state).map_err(failed)
 }
 

@@ -20,6 +20,23 @@ pub(crate) struct Facts {
     pub(crate) machine_id: String,
 }
 
+/// What the last Configure of a host printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Configured {
+    pub(crate) format: u32,
+    pub(crate) operation: String,
+    pub(crate) cluster: String,
+    pub(crate) outcome: String,
+    pub(crate) ended_unix_nanos: i64,
+    pub(crate) output: String,
+}
+
+/// The newest form of [`Configured`].
+pub(crate) const CONFIGURED_FORMAT: u32 = 1;
+/// The output of a job is not more than 64 KiB; as JSON each of its bytes may need six.
+const MOST_CONFIGURED_BYTES: u64 = 1 << 20;
+
 /// The provider's own small files.
 pub(crate) struct Kept {
     folder: PathBuf,
@@ -63,6 +80,32 @@ impl Kept {
         if let Err(error) = replace_file(&self.folder.join("facts.json"), &text) {
             tracing::warn!(%error, "facts about hosts could not be written down; a restart forgets them");
         }
+    }
+
+    /// Keeps the output of a host's last Configure, whatever is done to the host afterwards.
+    pub(crate) fn keep_configured(&self, name: &str, configured: &Configured) {
+        let text = serde_json::to_vec(configured).expect("it is plain data");
+        if let Err(error) = replace_file(&self.configured_path(name), &text) {
+            tracing::warn!(host = name, %error, "the output of a Configure could not be kept");
+        }
+    }
+
+    /// The output of a host's last Configure, if one was kept.
+    pub(crate) fn configured(&self, name: &str) -> std::io::Result<Option<Configured>> {
+        let path = self.configured_path(name);
+        match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+            Ok(found) if found.len() > MOST_CONFIGURED_BYTES => return Ok(None),
+            Ok(_) => {}
+        }
+        let kept: Configured = serde_json::from_slice(&std::fs::read(path)?)?;
+        Ok(Some(kept).filter(|kept| kept.format == CONFIGURED_FORMAT))
+    }
+
+    /// Beside the host's `.log`, and never of that name, whatever the host is called.
+    fn configured_path(&self, name: &str) -> PathBuf {
+        self.folder.join("output").join(format!("{name}.configured"))
     }
 
     /// Keeps the output of a host's last job for people to read.

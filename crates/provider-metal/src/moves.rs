@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{self, Job, Mode, Report, Standing};
 use crate::inventory::{Bmc, Host, Inventory};
+use crate::kept::{CONFIGURED_FORMAT, Configured};
 use crate::places::Place;
 use crate::redfish::{Power, Redfish};
 use crate::shared::{Shared, Slot};
@@ -24,6 +25,8 @@ pub(crate) const GREETING: Duration = Duration::from_secs(5);
 /// The host stops a job a little before we give it up, so that its own reason is the one we report.
 const HEADSTART: Duration = Duration::from_secs(2);
 const SHOWN_OUTPUT_CHARS: usize = 600;
+/// The first hook of a Configure that is only looked at again: there is nothing to do before asking.
+const NOTHING: &str = ":";
 
 /// The host's copy of what we know about it: enough to rebuild a lost store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +160,7 @@ impl Shared {
     ) -> Result<(), Failure> {
         let (host, inventory) = (slot.host(), self.inventory());
         let mut job = new_job(&inventory, machine, OperationKind::Configure, operation, Mode::Join);
-        job.first = ":".into();
+        job.first = NOTHING.into();
         let limit = inventory.bounds.configure;
         self.within(slot, "a check that it is Ready", limit, self.carry_out(slot, &host, &job)).await
     }
@@ -230,6 +233,17 @@ impl Shared {
         }
         let heading = format!("{:?} {} {standing:?}", job.mode, job.operation);
         self.kept.keep_output(&host.name, &heading, &report.output);
+        if job.mode == Mode::Join && job.first != NOTHING {
+            let configured = Configured {
+                format: CONFIGURED_FORMAT,
+                operation: job.operation.clone(),
+                cluster: job.cluster.clone(),
+                outcome: outcome(&standing, job.limit),
+                ended_unix_nanos: self.clock.now_unix_nanos(),
+                output: report.output.clone(),
+            };
+            self.kept.keep_configured(&host.name, &configured);
+        }
         let address = &host.ssh.address;
         let what = match job.mode {
             Mode::Join => "the join",
@@ -343,6 +357,7 @@ fn new_job(
     };
     Job {
         operation: operation.into(),
+        cluster: machine.cluster.clone(),
         mode,
         limit: limit.saturating_sub(HEADSTART).max(Duration::from_secs(1)),
         facts: vec![
@@ -355,6 +370,16 @@ fn new_job(
         blob: Vec::new(),
         record: serde_json::to_vec(&record).expect("a record is plain data"),
         supersedes: String::new(),
+    }
+}
+
+/// How a job ended, in words.
+fn outcome(standing: &Standing, limit: Duration) -> String {
+    match standing {
+        Standing::Ended(124) => format!("stopped after {} s", limit.as_secs()),
+        Standing::Ended(code) => format!("ended with exit code {code}"),
+        Standing::Lost => "cut off: the host restarted or killed it".into(),
+        Standing::Running | Standing::None => "not known on the host any more".into(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bigfleet_net::CallLayer;
 use bigfleet_proto::transport;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -121,14 +122,19 @@ impl SimAdmin for Control {
     }
 }
 
+/// How many connections to an admin API are open at once.
+pub const MOST_ADMIN_CONNECTIONS: usize = 64;
+
 /// Serves the admin API until `stop`.
 pub(crate) async fn serve(
     control: Control,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
-    let connections = tokio_stream::wrappers::TcpListenerStream::new(listener);
+    let layer = CallLayer::usual();
+    let connections = layer.incoming(listener, None, MOST_ADMIN_CONNECTIONS);
     transport::server()
+        .layer(layer)
         .add_service(SimAdminServer::new(control))
         .serve_with_incoming_shutdown(connections, stop)
         .await

@@ -10,7 +10,7 @@ use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
     MachineRef, TransitionAck,
 };
-use bigfleet_provider_kit::{Lister, Selection};
+use bigfleet_provider_kit::{Lister, Outputs, Selection};
 use tonic::{Request, Response, Status};
 
 use crate::inventory::FAULT_LABEL;
@@ -71,6 +71,9 @@ impl<S: Lister> Lister for FaultsLast<S> {
         Ok(list)
     }
 }
+
+/// Machines that do not exist print nothing.
+impl<S: Send + Sync + 'static> Outputs for FaultsLast<S> {}
 
 fn is_broken(machine: &Machine) -> bool {
     machine.labels.contains_key(FAULT_LABEL)

@@ -4,13 +4,7 @@
 //! would change the fate of all others. Here a machine's fate depends on the seed, on its name and on the
 //! moment alone; that also holds after a restart, with nothing to remember.
 
-/// Spreads a number over all 64 bits (the finaliser of splitmix64).
-fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
+use bigfleet_model::splitmix::mix;
 
 /// Where all draws of a run come from.
 #[derive(Clone, Copy, Debug)]

@@ -131,6 +131,7 @@ impl Tape {
             fate: Fate::Begun,
             machine: None,
             runner_up: None,
+            approved_by: None,
             why: (index < 5).then(|| self.fleet.explain_action(action, &self.options)).flatten(),
         });
         CycleRecord {

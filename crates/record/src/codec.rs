@@ -14,6 +14,7 @@ mod fact;
 mod facts;
 mod number;
 mod pack;
+mod purchases;
 mod rows;
 mod unpack;
 
@@ -25,8 +26,9 @@ pub use fact::{Entry, decode_fact, encode_fact};
 /// The version facts and options begin with.
 pub const VERSION: u8 = 1;
 /// The version records begin with. The first had no surroundings, the second no edition, the third nothing of what
-/// machines were when they were decided on; all are still read.
-pub const RECORD_VERSION: u8 = 4;
+/// machines were when they were decided on, the fourth nothing of the purchase rail's books and not who approved an action; all are
+/// still read.
+pub const RECORD_VERSION: u8 = 5;
 
 /// Why bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -10,7 +10,6 @@
 //! the records.
 
 pub mod codec;
-mod private;
 mod recorded;
 pub mod replay;
 pub mod store;

@@ -71,6 +71,8 @@ pub struct Decided {
     pub facts: Option<MachineFacts>,
     /// What the runner-up was then.
     pub runner_up: Option<MachineFacts>,
+    /// Who approved it, if somebody had to.
+    pub approved_by: Option<Box<str>>,
 }
 
 /// Which need exactly: folded gangs may share an identity and differ in their size.
@@ -104,6 +106,7 @@ impl Decided {
             why,
             facts: None,
             runner_up: None,
+            approved_by: None,
         }
     }
 
@@ -125,6 +128,7 @@ impl From<&Ordered> for Decided {
         Self {
             facts: ordered.machine.as_deref().map(MachineFacts::from),
             runner_up: ordered.runner_up.as_deref().cloned(),
+            approved_by: ordered.approved_by.clone(),
             ..Self::new(&ordered.action, ordered.fate, ordered.why.clone())
         }
     }

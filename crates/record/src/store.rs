@@ -32,7 +32,6 @@ pub use claim::FolderWatch;
 pub use error::{CommitError, OpenError};
 
 use crate::codec::encode_fact;
-use crate::private;
 use claim::Claim;
 use disk::Disk;
 use epoch::Known;
@@ -87,7 +86,7 @@ pub enum LostMemory {
 pub enum Start {
     /// There was nothing: the first life, or everything was lost.
     New,
-    /// There was an epoch and no memory: it was lost or moved away. Safe, but somebody should know; pauses are gone.
+    /// There was an epoch and no memory: it was lost or moved away. Safe, but somebody should know; pauses and modes are gone.
     MemoryLost,
     /// The life before was cut short. Everything it committed is there.
     AfterCrash,
@@ -172,10 +171,11 @@ struct Held {
 impl Held {
     /// Makes the folder and locks it.
     fn take(folder: &Path) -> Result<Self, OpenError> {
-        private::folder(folder).map_err(|error| OpenError::io("make the folder", folder, &error))?;
+        bigfleet_durable::private_folder(folder)
+            .map_err(|error| OpenError::io("make the folder", folder, &error))?;
         let claim = Claim::take(folder)?;
         let path = folder.join(LOCK_FILE);
-        let lock = private::options().create(true).truncate(false).write(true).open(&path);
+        let lock = bigfleet_durable::private_file().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| OpenError::io("make", &path, &error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -218,9 +218,4 @@ impl Held {
         let store = Store { disk, witness, watch, _lock: lock, _claim: claim };
         Ok(Opened { store, memory: loaded.memory, epoch, start, repaired_epoch })
     }
-}
-
-/// A new or renamed file is there after a power loss only if its folder is on disk too.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
 }

@@ -1,5 +1,7 @@
 //! Numbers from a seed: the same seed gives the same fleet on every machine, for ever.
 
+use bigfleet_model::splitmix;
+
 /// A small generator (`SplitMix64`): fast, no state beyond one word, and its sequence is part of our formats.
 #[derive(Clone, Debug)]
 pub struct Seed(u64);
@@ -12,11 +14,7 @@ impl Seed {
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        splitmix::next(&mut self.0)
     }
 
     /// A number below `bound`; `bound` must not be 0.

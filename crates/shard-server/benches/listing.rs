@@ -17,7 +17,7 @@ use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
     MachineRef, TransitionAck,
 };
-use bigfleet_provider_kit::{Lister, Selection, Server, Settings as Serving, Store};
+use bigfleet_provider_kit::{Lister, Outputs, Selection, Server, Settings as Serving, Store};
 use bigfleet_provider_sim::{Config as Cloud, Sim};
 use bigfleet_shapes::{Shape, generate};
 use bigfleet_shard::{Config, ProviderConfig, SECOND};
@@ -72,6 +72,8 @@ impl Lister for Still {
         Ok(Selection { machines: self.machines.clone(), revision: Vec::new() })
     }
 }
+
+impl Outputs for Still {}
 
 /// The provider's process: says where it listens and how large its fleet is, and serves until it is killed.
 async fn serve(shape: Shape, streams: bool) {

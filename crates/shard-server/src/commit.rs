@@ -96,7 +96,9 @@ pub(crate) fn run(
             keeper.remember(&facts)?;
             metrics.committed(facts.len(), clock.now_unix_nanos() - begun);
         }
+        let mut leftovers = Vec::new();
         for batch in waiting {
+            leftovers.extend(batch.step.leftovers);
             for effect in batch.step.effects {
                 hands.begin(effect);
             }
@@ -105,6 +107,8 @@ pub(crate) fn run(
                 let _ = told.send(());
             }
         }
+        // Nobody waits for this thread now.
+        drop(leftovers);
     }
     keeper.close()
 }
@@ -151,7 +155,10 @@ mod tests {
     fn batch(cycle: Option<u64>, say: &str) -> Batch {
         let notice = Notice { urgency: Urgency::Info, code: "test", text: say.into() };
         let facts = cycle.map(Fact::Cycle).into_iter().collect();
-        Batch { step: Step { facts, effects: vec![Effect::Say(notice)] }, told: Vec::new() }
+        Batch {
+            step: Step { facts, effects: vec![Effect::Say(notice)], leftovers: Vec::new() },
+            told: Vec::new(),
+        }
     }
 
     fn run_with(commits: usize, batches: Vec<Batch>) -> (Vec<String>, Result<(), KeepError>) {

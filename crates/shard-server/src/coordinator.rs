@@ -1,4 +1,5 @@
-//! Reports to the coordinator, and what it says back. The shard never waits for it.
+//! What is between a shard and its coordinator: reports and the instructions that answer them, quotas, clusters that are bound
+//! elsewhere, and what other shards ask for. The shard never waits for any of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,20 +10,27 @@ use bigfleet_model::machine::MachineState;
 use bigfleet_net::Clock;
 use bigfleet_proto::convert::resources;
 use bigfleet_proto::transport;
-use bigfleet_proto::v1alpha1::{ReportAck, Resources, ShardReport, ShardSummary, Shortfall};
+use bigfleet_proto::v1alpha1::{InstructAck, ReportAck, Resources, ShardReport, ShardSummary, Shortfall};
 use bigfleet_shard::Shard;
-use tonic::transport::Channel;
+use tokio::sync::Notify;
 use tonic::{Code, Status};
 
 use crate::core::{Core, Gone};
 use crate::metrics::Metrics;
 
+mod bindings;
+mod follow;
 mod instructions;
+mod leader;
 
-use instructions::Instructions;
+pub(crate) use bindings::Bindings;
+pub(crate) use follow::Follower;
+pub(crate) use leader::Leader;
 
 /// How long a report may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon the next report follows if there is something to answer, something under way, or nobody took the last one.
+const SOON: Duration = Duration::from_secs(2);
 /// How many machines are counted before others get a turn on the core thread.
 const SLICE: usize = 8192;
 
@@ -31,44 +39,70 @@ pub(crate) struct Reporter {
     pub(crate) shard_address: String,
     pub(crate) provider_addresses: String,
     pub(crate) every: Duration,
-    pub(crate) channel: Channel,
+    pub(crate) leader: Leader,
     pub(crate) core: Core,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     /// The highest term heard, for acknowledgements to operators.
     pub(crate) term: Arc<AtomicU64>,
+    /// Somebody has a reason to report at once.
+    pub(crate) hurry: Arc<Notify>,
 }
 
 impl Reporter {
     /// Reports until the shard is gone.
-    pub(crate) async fn run(self) {
-        let mut instructions = Instructions::default();
-        loop {
-            let Ok(mut report) = self.report().await else { return };
-            report.instruction_acks = instructions.acks();
-            let sent = report.instruction_acks.len();
-            match self.send(report).await {
-                Ok(ack) => {
-                    self.metrics.reported("ok");
-                    instructions.sent(sent);
-                    instructions.take(ack);
-                    self.term.store(instructions.term().cast_unsigned(), Ordering::Relaxed);
-                }
-                Err(status) => {
-                    self.metrics.reported(if status.code() == Code::FailedPrecondition {
-                        "not_leader"
-                    } else {
-                        "failed"
-                    });
-                    tracing::info!(%status, "the coordinator did not take the report; the next one follows");
-                }
+    pub(crate) async fn run(mut self) {
+        let mut owed = Vec::new();
+        while let Ok(wait) = self.round(&mut owed).await {
+            tokio::select! {
+                () = self.clock.sleep(wait) => {}
+                () = self.hurry.notified() => {}
             }
-            self.clock.sleep(self.every).await;
         }
     }
 
+    /// One report, and what follows from its answer. How long until the next.
+    async fn round(&mut self, owed: &mut Vec<InstructAck>) -> Result<Duration, Gone> {
+        let mut report = self.report().await?;
+        report.instruction_acks.clone_from(owed);
+        let sent = owed.len();
+        let soon = SOON.min(self.every);
+        match self.send(report).await {
+            Ok(ack) => {
+                self.metrics.reported("ok");
+                owed.drain(..sent);
+                let are_there = !ack.instructions.is_empty();
+                self.obey(ack, owed).await?;
+                Ok(if are_there { soon } else { self.every })
+            }
+            Err(status) => {
+                let is_follower = status.code() == Code::FailedPrecondition;
+                self.metrics.reported(if is_follower { "not_leader" } else { "failed" });
+                tracing::info!(%status, "the coordinator did not take the report; the next one follows");
+                self.leader.refused(&status);
+                Ok(soon)
+            }
+        }
+    }
+
+    /// Has the shard carry out what it is told. What it answers is on disk by then, and goes with the next report.
+    async fn obey(&self, ack: ReportAck, owed: &mut Vec<InstructAck>) -> Result<(), Gone> {
+        let (term, orders) = instructions::read(ack);
+        let answers = self.core.act(move |shard, now, step| {
+            (shard.instruct(term, &orders, now, step), shard.coordinator_term())
+        });
+        let (answers, highest) = answers.await?;
+        self.term.store(highest.cast_unsigned(), Ordering::Relaxed);
+        for answer in answers {
+            if !owed.iter().any(|owed| *owed.instruction_id == *answer.id) {
+                owed.push(instructions::ack(answer));
+            }
+        }
+        Ok(())
+    }
+
     async fn send(&self, report: ShardReport) -> Result<ReportAck, Status> {
-        let mut client = transport::coordinator_client(self.channel.clone());
+        let mut client = transport::coordinator_client(self.leader.channel());
         tokio::select! {
             answer = client.report_shard(report) => answer.map(tonic::Response::into_inner),
             () = self.clock.sleep(PATIENCE) => Err(Status::deadline_exceeded(format!("no answer within {PATIENCE:?}"))),

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::commit::Batch;
 use crate::laps::Laps;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::telemetry;
 
 /// How many inputs may wait. Each session has at most a handful under way, each listing one.
@@ -48,6 +49,7 @@ pub struct Gone;
 pub struct Core {
     inputs: mpsc::Sender<Input>,
     cycles: watch::Receiver<u64>,
+    pace: Pace,
 }
 
 impl Core {
@@ -83,6 +85,11 @@ impl Core {
         self.cycles.clone()
     }
 
+    /// How long the last cycles took, the oldest first, in nanoseconds of real time.
+    pub(crate) fn cycle_times(&self) -> Vec<i64> {
+        self.pace.times()
+    }
+
     /// Looks at the shard. Must be quick: nothing else happens meanwhile.
     pub async fn look<T: Send + 'static>(
         &self,
@@ -116,12 +123,14 @@ impl Core {
 pub(crate) struct Inbox {
     inputs: mpsc::Receiver<Input>,
     cycles: watch::Sender<u64>,
+    pace: Pace,
 }
 
 pub(crate) fn channel() -> (Core, Inbox) {
     let (inputs, inbox) = mpsc::channel(QUEUE);
     let (told, cycles) = watch::channel(0);
-    (Core { inputs, cycles }, Inbox { inputs: inbox, cycles: told })
+    let pace = Pace::default();
+    (Core { inputs, cycles, pace: pace.clone() }, Inbox { inputs: inbox, cycles: told, pace })
 }
 
 /// Why the core thread ended of its own accord.
@@ -139,12 +148,14 @@ pub(crate) struct Loop {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) committer: SyncSender<Batch>,
     pub(crate) metrics: Metrics,
+    /// Real time, however fast the shard's clock runs.
+    pub(crate) stopwatch: Arc<dyn Clock>,
 }
 
 impl Loop {
     /// Runs until nobody can send any more, `stop` is sent, or the committer is gone.
     pub(crate) async fn run(mut self, inbox: Inbox, mut stop: oneshot::Receiver<()>) -> End {
-        let Inbox { mut inputs, cycles } = inbox;
+        let Inbox { mut inputs, cycles, pace } = inbox;
         let mut taken_in = Vec::with_capacity(AT_ONCE);
         let mut decided_upon = Vec::new();
         loop {
@@ -162,7 +173,7 @@ impl Loop {
             for input in taken_in.drain(..) {
                 self.take(input, now, &mut batch, &mut decided_upon);
             }
-            if self.advance(&mut batch, &mut decided_upon) {
+            if self.advance(&mut batch, &mut decided_upon, &pace) {
                 cycles.send_replace(self.shard.cycle());
             }
             if !batch.is_empty() && self.committer.send(batch).is_err() {
@@ -194,13 +205,14 @@ impl Loop {
         }
     }
 
-    fn advance(&mut self, batch: &mut Batch, decided_upon: &mut Vec<i64>) -> bool {
-        let begun = self.clock.now_unix_nanos();
+    fn advance(&mut self, batch: &mut Batch, decided_upon: &mut Vec<i64>, pace: &Pace) -> bool {
+        let (begun, started) = (self.clock.now_unix_nanos(), self.stopwatch.now_unix_nanos());
         let mut laps = Laps::new(&*self.clock, begun);
         let has_cycled =
             self.shard.advance_probed(begun, &mut batch.step, &mut |phase| laps.end_of(phase.name()));
         if has_cycled {
             let ended = self.clock.now_unix_nanos();
+            pace.took(self.stopwatch.now_unix_nanos() - started);
             self.metrics.cycled(&laps, begun, ended);
             for arrived in decided_upon.drain(..) {
                 self.metrics.decided_upon(ended - arrived);

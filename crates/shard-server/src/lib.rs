@@ -23,6 +23,7 @@ mod core;
 mod hands;
 mod laps;
 mod metrics;
+mod pace;
 mod provider;
 mod raw;
 mod ready;
@@ -35,5 +36,6 @@ mod view;
 
 pub use commit::KeepError;
 pub use core::{Core, Gone};
+pub use metrics::specimen as metrics_specimen;
 pub use server::{Running, start};
 pub use settings::{Keep, ProviderAddress, Reporting, RunError, Settings, StartError};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use bigfleet_shard::{ALARMS, Notice, Urgency};
+use bigfleet_shard::{ALARMS, Config, Memory, Notice, Shard, Urgency};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -232,6 +232,19 @@ impl Inner {
         to.register("records_lost", "Cycles missing from the decision record", self.records_lost.clone());
         to.register("coordinator_reports", "Reports to the coordinator by outcome", self.reports.clone());
     }
+}
+
+/// A scrape in which every metric has a series with its labels: what dashboards and alert rules are made from, and held
+/// against.
+pub fn specimen() -> String {
+    let metrics = Metrics::new("x", "x");
+    let _ = metrics.0.phase_seconds.get_or_create(&[("phase", "x")]);
+    metrics.called("x", "x", "x", 0);
+    metrics.session_ended("x");
+    metrics.reported("x");
+    let shard = Shard::new(Config::new("x", 0, Vec::new()), Memory::default(), 0);
+    let snapshot = Snapshot::of(&shard, 0).with_sessions((0, 0, 0)).with_in_flight(0);
+    metrics.scrape(Some(&snapshot.with_survey(Survey::default()).filled()))
 }
 
 /// A registry whose series say whose they are.

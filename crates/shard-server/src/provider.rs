@@ -23,6 +23,9 @@ use crate::metrics::Metrics;
 use crate::raw::Raw;
 
 mod list;
+mod output;
+
+pub(crate) use output::Asker;
 
 /// A provider as its clients see it.
 #[derive(Clone)]
@@ -32,7 +35,7 @@ struct Inner {
     name: Arc<str>,
     shard_id: String,
     epoch: i64,
-    channel: Channel,
+    channel: Mutex<Channel>,
     core: Core,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
@@ -52,7 +55,7 @@ impl Provider {
             name,
             shard_id: shard_id.into(),
             epoch,
-            channel,
+            channel: Mutex::new(channel),
             core,
             clock,
             metrics,
@@ -77,8 +80,19 @@ impl Provider {
         self.tell(event).await;
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// It serves elsewhere from now on. Calls under way end where they began.
+    pub(crate) fn moved_to(&self, channel: Channel) {
+        *self.0.channel.lock().expect("no holder panics") = channel;
+    }
+
     async fn client(&self, limit_bytes: usize) -> Result<Grpc<Channel>, Status> {
-        let mut client = Grpc::new(self.0.channel.clone()).max_decoding_message_size(limit_bytes);
+        let channel = self.0.channel.lock().expect("no holder panics").clone();
+        let mut client = Grpc::new(channel).max_decoding_message_size(limit_bytes);
         client.ready().await.map_err(|error| Status::from_error(error.into()))?;
         Ok(client)
     }

@@ -13,18 +13,18 @@ use bigfleet_shard::{Config, Memory, Shard};
 use bigfleet_view::{About, View};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 use tonic_reflection::server::Builder;
 
 use crate::commit::{self, KeepError, Keeper, NothingKept};
-use crate::coordinator::Reporter;
+use crate::coordinator::{Bindings, Follower, Leader, Reporter};
 use crate::core::{self, Core, Loop};
 use crate::hands::{Staff, ask_for_full};
 use crate::metrics::Metrics;
-use crate::provider::Provider;
+use crate::provider::{Asker, Provider};
 use crate::ready::Observer;
 use crate::recorder;
 use crate::session::{SessionService, Sessions, Shared};
@@ -112,7 +112,7 @@ fn open(keep: &Keep, lost: LostMemory, now: i64) -> Result<Kept, StartError> {
             }
             if opened.start == Start::MemoryLost {
                 tracing::warn!(
-                    "there was no state file: pauses, demand and what was under way are forgotten"
+                    "there was no state file: pauses, modes, demand and what was under way are forgotten"
                 );
             }
             let watch = Some(opened.store.watch());
@@ -142,11 +142,13 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     });
     let channels = channels.collect::<Result<Vec<_>, _>>()?;
     let coordinator = settings.coordinator.as_ref().map(|reporting| {
-        let whom = || "coordinator".to_owned();
-        dial(&reporting.address, settings.tls.as_ref())
-            .map_err(|source| StartError::Dial { whom: whom(), source })
+        Leader::among(&reporting.address, settings.tls.as_ref())
+            .map_err(|source| StartError::Dial { whom: "coordinator".to_owned(), source })
     });
     let coordinator = coordinator.transpose()?;
+    let bindings = coordinator
+        .as_ref()
+        .map(|leader| Bindings::new(config.shard_id.clone(), leader.follow(), callers.clone()));
     let tls = settings.tls.as_ref().map(bigfleet_net::TlsFiles::server_config).transpose()?;
     let grpc = listen(settings.grpc).await?;
     let http = match settings.http {
@@ -174,6 +176,7 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         clock: clock.clone(),
         callers: callers.clone(),
         metrics: metrics.clone(),
+        bindings: bindings.clone(),
     });
     let providers = settings.providers.iter().zip(channels).map(|(provider, channel)| {
         let name = provider.config.name.clone();
@@ -181,6 +184,11 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         Provider::new(name, who, channel, core.clone(), clock.clone(), metrics.clone())
     });
     let providers: Vec<Provider> = providers.collect();
+
+    let asker = Asker::new(providers.clone());
+    let known =
+        providers.iter().cloned().zip(settings.providers.iter().map(|provider| provider.address.clone()));
+    let known: Vec<(Provider, String)> = known.collect();
 
     let (records, recorder) = match writer {
         None => (None, None),
@@ -208,10 +216,12 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
     let shard_id = config.shard_id.clone();
     let core_thread = {
         let (clock, metrics, runtime) = (clock.clone(), metrics.clone(), runtime.clone());
+        let stopwatch = callers.clone();
         let work = move || {
             let now = clock.now_unix_nanos();
             let shard = Shard::new(config, memory, now);
-            runtime.block_on(Loop { shard, clock, committer: steps, metrics }.run(inbox, core_stops))
+            runtime
+                .block_on(Loop { shard, clock, committer: steps, metrics, stopwatch }.run(inbox, core_stops))
         };
         thread("core", work)?
     };
@@ -228,7 +238,8 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
             record_only: false,
             clock: clock.clone(),
         },
-    );
+    )
+    .asking(asker);
     set_serving(&health, true).await;
     let files = &[bigfleet_view::FILE_DESCRIPTOR_SET];
     let budget = Budget::new(settings.in_flight);
@@ -260,19 +271,42 @@ pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running,
         let app = http::router(move || observer.clone().readiness(), move || scraped.clone().scrape());
         tokio::spawn(http::serve(listener, app, until(halted.clone())))
     });
-    let reporting = settings.coordinator.zip(coordinator).map(|(reporting, channel)| {
-        let shard_address = match reporting.shard_address.as_str() {
-            "" => grpc_addr.to_string(),
-            address => address.to_owned(),
-        };
-        let addresses = settings.providers.iter().map(|provider| provider.address.as_str());
-        let provider_addresses = addresses.collect::<Vec<_>>().join(",");
-        let (core, clock, metrics) = (core.clone(), clock.clone(), metrics.clone());
-        let every = reporting.every;
-        tokio::spawn(
-            Reporter { shard_address, provider_addresses, every, channel, core, clock, metrics, term }.run(),
-        )
-    });
+    let reporting =
+        settings.coordinator.zip(coordinator).zip(bindings).map(|((reporting, leader), bindings)| {
+            let shard_address = match reporting.shard_address.as_str() {
+                "" => grpc_addr.to_string(),
+                address => address.to_owned(),
+            };
+            let addresses = settings.providers.iter().map(|provider| provider.address.as_str());
+            let provider_addresses = addresses.collect::<Vec<_>>().join(",");
+            let (core, clock, metrics) = (core.clone(), clock.clone(), metrics.clone());
+            let (every, hurry) = (reporting.every, Arc::<Notify>::default());
+            let follower = Follower {
+                shard: shard_id.clone(),
+                leader: leader.follow(),
+                core: core.clone(),
+                clock: callers.clone(),
+                bindings,
+                sessions: sessions.clone(),
+                hurry: hurry.clone(),
+                providers: known,
+                tls: settings.tls.clone(),
+            };
+            let reporter = Reporter {
+                shard_address,
+                provider_addresses,
+                every,
+                leader,
+                core,
+                clock,
+                metrics,
+                term,
+                hurry,
+            };
+            tokio::spawn(async move {
+                tokio::join!(reporter.run(), follower.run());
+            })
+        });
     tracing::info!(shard = &*shard_id, epoch, grpc = %grpc_addr, http = ?http_addr, "the shard is up");
 
     let (stop, stops) = oneshot::channel();

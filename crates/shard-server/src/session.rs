@@ -5,6 +5,7 @@
 //! committer puts frames on lines and goes on; a line whose reader has stopped fills up and is dropped, and nobody else
 //! notices.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,6 +17,7 @@ use hashbrown::HashMap;
 use tokio::sync::Semaphore;
 use tonic::Status;
 
+use crate::coordinator::Bindings;
 use crate::core::Core;
 use crate::metrics::Metrics;
 
@@ -44,6 +46,8 @@ struct Inner {
     /// Real time, in which operators live.
     callers: Arc<dyn Clock>,
     metrics: Metrics,
+    /// Which clusters are another shard's, if there is a coordinator.
+    bindings: Option<Bindings>,
     /// Whoever reads a huge roll-up.
     huge: Arc<Semaphore>,
 }
@@ -58,11 +62,13 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) callers: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    pub(crate) bindings: Option<Bindings>,
 }
 
 impl Sessions {
     pub(crate) fn new(shared: Shared) -> Self {
-        let Shared { most_sessions, most_frames, epoch, term, core, clock, callers, metrics } = shared;
+        let Shared { most_sessions, most_frames, epoch, term, core, clock, callers, metrics, bindings } =
+            shared;
         let (lines, last_id) = (Mutex::default(), AtomicU64::new(0));
         Self(Arc::new(Inner {
             lines,
@@ -75,6 +81,7 @@ impl Sessions {
             clock,
             callers,
             metrics,
+            bindings,
             huge: Arc::new(Semaphore::new(1)),
         }))
     }
@@ -131,6 +138,16 @@ impl Sessions {
                 self.0.metrics.session_ended("stopping");
                 line.end(Status::unavailable("the shard is stopping; reconnect in a moment"));
             }
+        }
+    }
+
+    /// Ends the sessions of clusters that are bound to this shard no more; when they come again they hear where to go.
+    pub(crate) fn hang_up_on(&self, clusters: &BTreeSet<String>) {
+        let lines: Vec<Arc<Line>> =
+            self.0.lines.lock().expect("no holder panics").values().cloned().collect();
+        for line in lines.iter().filter(|line| clusters.contains(line.cluster())) {
+            self.0.metrics.session_ended("bound_elsewhere");
+            line.end(Status::unavailable("the cluster is not bound to this shard any more; connect again"));
         }
     }
 

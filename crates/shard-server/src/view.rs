@@ -21,6 +21,10 @@ impl Shards for Core {
         self.act(order).await.map_err(|_| Gone)
     }
 
+    fn cycle_times(&self) -> Vec<i64> {
+        Core::cycle_times(self)
+    }
+
     fn cycles(&self) -> watch::Receiver<u64> {
         Core::cycles(self)
     }

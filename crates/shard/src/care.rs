@@ -4,6 +4,7 @@
 //! bounded number of tries the machine is quarantined, where people see it. A machine too long in transition stops
 //! counting as supply. None of this ever blocks the provider's word: as soon as it says something else, that holds.
 
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::machine::MachineState;
 
 use crate::config::MINUTE;
@@ -203,7 +204,7 @@ impl Shard {
         }
         row.refusals += 1;
         let times = row.refusals.max(row.words.disputes.into());
-        let wait = (patience.retry_most << (times - 1).min(8)).min(30 * MINUTE);
+        let wait = Backoff { first: patience.retry_most, limit: 30 * MINUTE }.after(times);
         let until = now + wait;
         row.care = Care::Cooling { until_unix_nanos: until };
         self.timers.set(until, Timer::Cooled(slot, until));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bigfleet_model::need::Need;
 
-use crate::event::{Rollup, SessionId};
+use crate::event::SessionId;
 use crate::memory::HeldRollup;
 use crate::names::Brought;
+use crate::rollup::{Prepared, Totals};
 use crate::table::Slot;
 
 /// What an operator adds to the protocol version of its hello, after a `+`, if it acknowledges a reclaim twice: when it
@@ -24,6 +25,8 @@ pub(crate) fn adds(protocol: &str, addition: &str) -> bool {
 pub struct Cluster {
     /// Its accepted demand, stamped with when each row was first seen, in key order.
     pub demand: Arc<[Need]>,
+    /// How much it asks for in all.
+    pub(crate) totals: Arc<Totals>,
     /// When its demand was last reported, held reports included; 0 for not in this life.
     pub reported_unix_nanos: i64,
     /// When its demand last changed; 0 for not in this life.
@@ -53,7 +56,7 @@ pub struct Cluster {
     /// The connection whose last roll-up was accepted or held: only on it may one say "the same again".
     pub(crate) taken_from: Option<SessionId>,
     /// The rows that wait to be confirmed, and the connection that reported them.
-    pub(crate) pending: Option<(SessionId, Rollup)>,
+    pub(crate) pending: Option<(SessionId, Box<Prepared>)>,
     /// How many names and keys nobody knew before it reported them.
     pub(crate) brought: Brought,
     /// Machines bound to it.

@@ -25,6 +25,8 @@ pub struct Config {
     /// The domains this shard owns, as (label key, value); empty owns everything its providers list. A machine is
     /// owned if one of them is true of it.
     pub domains: Vec<(Box<str>, Box<str>)>,
+    /// Whether a coordinator says what this shard owns; it owns nothing before it was told.
+    pub is_assigned: bool,
     /// When cycles run.
     pub pace: Pace,
     /// How much may be done.
@@ -100,6 +102,10 @@ pub struct RailConfig {
     pub max_actions_per_cycle: usize,
     /// Nothing is ever executed; cycles run in full and say what they would have done.
     pub dry_run: bool,
+    /// How much is executed without asking where nobody ordered otherwise.
+    pub mode: crate::modes::Mode,
+    /// How long a proposal waits for a yes, and a yes for its chance, before it is proposed anew.
+    pub proposal_life: i64,
     /// The share of the machines a cluster lost to a suspicious listing that may be replaced by purchases in one window,
     /// at least one machine; 1 to replace them all at once.
     pub purchase_fraction: f64,
@@ -185,6 +191,8 @@ impl Default for RailConfig {
             reclaim_window: 30 * SECOND,
             max_actions_per_cycle: 0,
             dry_run: false,
+            mode: crate::modes::Mode::Auto,
+            proposal_life: 60 * MINUTE,
             purchase_fraction: 0.05,
             purchase_window: 30 * SECOND,
             purchase_usd_per_hour: 500.0,
@@ -234,6 +242,7 @@ impl Config {
             seed: 0,
             providers,
             domains: Vec::new(),
+            is_assigned: false,
             pace: Pace::default(),
             rails: RailConfig::default(),
             guard: GuardConfig::default(),

@@ -107,6 +107,7 @@ impl Shard {
         if !same {
             self.cancel_unwanted(now, step);
         }
+        self.drop_stale_proposals(&decision, now, step);
         let replacing = self.replacing(&decision, now);
         let fates = self.rehearse_replacing(&decision, &replacing, now);
         let listed = listed(&fates);
@@ -121,7 +122,8 @@ impl Shard {
         let machines: Vec<Option<Arc<Machine>>> = listed.iter().map(machine).collect();
         let inputs = std::mem::take(&mut self.tape);
         let full = (self.wants_full && self.config.record).then(|| self.whole_input());
-        let fates = self.execute(&decision, fates, now, step);
+        self.propose_those_who_ask(&decision, &fates, &listed, &machines, now, step);
+        let (fates, mut approvers) = self.execute(&decision, fates, now, step);
         let bought = replacing.all.iter().copied().filter(|index| fates[*index] == Fate::Begun);
         self.note_replacements(&decision, bought, now, step);
         probe(Phase::Execute);
@@ -152,14 +154,8 @@ impl Shard {
             });
             step.facts.push(Fact::Cycle(self.cycle));
             let order = |(index, machine): (usize, _)| {
-                let explained = self.explained.get(&index);
-                Ordered {
-                    action: decision.actions[index].clone(),
-                    fate: fates[index],
-                    why: explained.map(|explained| explained.why.clone()),
-                    machine,
-                    runner_up: explained.and_then(|explained| explained.runner_up.clone()),
-                }
+                let approved_by = approvers.remove(&index);
+                Ordered { approved_by, ..self.ordered(&decision, index, fates[index], machine) }
             };
             let actions = listed.into_iter().zip(machines).map(order);
             let record = Arc::new(CycleRecord {
@@ -254,8 +250,53 @@ impl Shard {
         self.explained = explained;
     }
 
-    /// Begins what the rails let through: preemptions first, reclaims last.
-    fn execute(&mut self, decision: &Decision, mut fates: Vec<Fate>, now: i64, step: &mut Step) -> Vec<Fate> {
+    /// An action of this decision as it goes on the record.
+    fn ordered(
+        &self,
+        decision: &Decision,
+        index: usize,
+        fate: Fate,
+        machine: Option<Arc<Machine>>,
+    ) -> Ordered {
+        let explained = self.explained.get(&index);
+        Ordered {
+            action: decision.actions[index].clone(),
+            fate,
+            why: explained.map(|explained| explained.why.clone()),
+            machine,
+            runner_up: explained.and_then(|explained| explained.runner_up.clone()),
+            approved_by: None,
+        }
+    }
+
+    /// Proposes the actions that only lack a yes.
+    fn propose_those_who_ask(
+        &mut self,
+        decision: &Decision,
+        fates: &[Fate],
+        listed: &[usize],
+        machines: &[Option<Arc<Machine>>],
+        now: i64,
+        step: &mut Step,
+    ) {
+        let asks = listed.iter().zip(machines).filter(|(index, _)| fates[**index] == Fate::AwaitsApproval);
+        let asks = asks
+            .map(|(index, machine)| self.ordered(decision, *index, Fate::AwaitsApproval, machine.clone()));
+        let asks: Vec<Ordered> = asks.collect();
+        if !asks.is_empty() {
+            self.propose(asks, now, step);
+        }
+    }
+
+    /// Begins what the rails let through: preemptions first, reclaims last. Also who approved what was begun, by its place.
+    fn execute(
+        &mut self,
+        decision: &Decision,
+        mut fates: Vec<Fate>,
+        now: i64,
+        step: &mut Step,
+    ) -> (Vec<Fate>, BTreeMap<usize, Box<str>>) {
+        let mut approvers = BTreeMap::new();
         let mut reclaimed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         let acquires = decision.actions.iter().any(take_back::acquires);
         let mut leaving = if acquires { self.leaving() } else { take_back::Leaving::new() };
@@ -267,6 +308,11 @@ impl Shard {
                 } else {
                     self.begin(action, now, step)
                 };
+            }
+            if fates[index] == Fate::Begun
+                && let Some(author) = self.note_begun(action, step)
+            {
+                approvers.insert(index, author);
             }
             if let (Fate::Begun, ActionKind::Reclaim, Some(cluster)) =
                 (fates[index], action.kind, &action.cluster)
@@ -280,7 +326,7 @@ impl Shard {
         }
         // What the bounds left over is wanted as much as what they let through.
         self.news.leftover |= fates.iter().any(|fate| matches!(fate, Fate::OverBound | Fate::NoPlace));
-        fates
+        (fates, approvers)
     }
 
     fn note_reclaims(&mut self, name: Arc<str>, count: u32, now: i64, step: &mut Step) {

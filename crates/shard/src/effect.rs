@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bigfleet_engine::Leftover;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::requirement::Requirement;
 use bigfleet_model::resource::ResourceVec;
@@ -21,6 +22,8 @@ pub struct Step {
     pub facts: Vec<Fact>,
     /// To be begun in this order.
     pub effects: Vec<Effect>,
+    /// What nobody needs any more, to be dropped where there is time.
+    pub leftovers: Vec<Leftover>,
 }
 
 /// One thing to do.

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use bigfleet_model::machine::Machine;
-use bigfleet_model::need::Need;
 use thiserror::Error;
+
+use crate::rollup::{Prepared, Rollup};
 
 /// A provider, by its place in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,17 +130,6 @@ pub struct Blob {
     pub ttl_secs: i64,
 }
 
-/// A roll-up that could be read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rollup {
-    /// The cluster it says it is of.
-    pub cluster: Arc<str>,
-    /// When the cluster took stock, by its own clock.
-    pub taken_unix_nanos: i64,
-    /// The rows, not stamped. A border that merges rows of one key and sends them in key order spares the shard the work.
-    pub needs: Vec<Need>,
-}
-
 /// Everything a shard may be told.
 #[expect(clippy::large_enum_variant, reason = "an event is moved once, from the border to the shard")]
 pub enum Event {
@@ -185,7 +175,7 @@ pub enum Event {
         /// Who sent it.
         session: SessionId,
         /// What it said.
-        rollup: Result<Rollup, String>,
+        rollup: Result<Box<Prepared>, String>,
     },
     /// A roll-up that says, byte for byte, what the last one on this connection said. What that means, the shard decides;
     /// [`crate::Shard::has_taken_rollup`] tells whether it would be understood.
@@ -211,4 +201,12 @@ pub enum Event {
         /// How many nodes were cordoned; none if there was nothing to cordon.
         nodes_started: i32,
     },
+}
+
+impl Event {
+    /// A roll-up that was read, made ready on this thread; or why it could not be.
+    pub fn of_rollup(session: SessionId, rollup: Result<Rollup, String>) -> Self {
+        let prepare = |rollup: Rollup| rollup.prepare().map_err(|error| error.to_string());
+        Self::Rollup { session, rollup: rollup.and_then(prepare).map(Box::new) }
+    }
 }

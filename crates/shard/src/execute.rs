@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bigfleet_engine::{Action, ActionKind};
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::need::NeedKey;
 use bigfleet_model::stamp::Assignment;
@@ -251,8 +252,9 @@ impl Shard {
             && cluster.operator_backoff_until_unix_nanos <= now
         {
             cluster.operator_failures = cluster.operator_failures.saturating_add(1);
-            let wait = patience.operator_backoff_first << (cluster.operator_failures - 1).min(10);
-            let until = now + wait.min(patience.operator_backoff_most);
+            let backoff =
+                Backoff { first: patience.operator_backoff_first, limit: patience.operator_backoff_most };
+            let until = now + backoff.after(cluster.operator_failures);
             cluster.operator_backoff_until_unix_nanos = until;
             cluster.operator_error = why.into();
             self.timers.set(until, Timer::Wake);
@@ -349,6 +351,10 @@ impl Shard {
             if held.is_some() || self.config.rails.dry_run {
                 continue;
             }
+            if !self.may_go_on(slot) {
+                self.roll_back(slot, "mode", now, step);
+                continue;
+            }
             self.queue.remove(&place);
             self.call(slot, now, step);
         }
@@ -425,6 +431,7 @@ impl Shard {
     /// Undoes an order the provider never carried out.
     pub(crate) fn roll_back(&mut self, slot: Slot, outcome: &'static str, now: i64, step: &mut Step) {
         let Some(flight) = self.end_flight(slot, outcome) else { return };
+        assert!(!self.config.has(Bug::PanicsOnUndoing), "planted: nobody thought of an order that is undone");
         let row = self.table.row(slot);
         let mut machine = Machine::clone(&row.machine);
         machine.state = flight.from;
@@ -432,7 +439,8 @@ impl Shard {
         if flight.from != MachineState::Configured {
             machine.cluster = "".into();
             machine.assigned = Assignment::default();
-            machine.idle_since_unix_nanos = flight.idle_since;
+            machine.idle_since_unix_nanos =
+                flight.idle_since.filter(|_| !self.config.has(Bug::IdleSinceLost));
         }
         self.overwrite(slot, machine, now, step);
     }

@@ -4,40 +4,33 @@
 //! when enough further reports agree is it taken. Confirmations must lie apart in time and come over one connection: an
 //! operator that crashes and reports nothing each time it comes up confirms nothing.
 
-use std::collections::BTreeMap;
-
-use bigfleet_model::need::Need;
-use bigfleet_model::resource::{MAX_AMOUNT, ResourceName};
-
 use crate::config::GuardConfig;
 use crate::event::SessionId;
 use crate::memory::HeldRollup;
+use crate::rollup::Totals;
+
+/// Demand as the guard sees it: how many rows, and how much in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum<'t> {
+    pub(crate) rows: usize,
+    pub(crate) totals: &'t Totals,
+}
 
 /// What is suspicious about a report that replaces `accepted`, if anything.
-pub(crate) fn suspicion(config: &GuardConfig, accepted: &[Need], reported: &[Need]) -> Option<String> {
-    if accepted.is_empty() {
+pub(crate) fn suspicion(config: &GuardConfig, accepted: Sum<'_>, reported: Sum<'_>) -> Option<String> {
+    if accepted.rows == 0 {
         return None;
     }
     let keeps = 1.0 - config.demand_drop;
-    if (reported.len() as f64) < keeps * accepted.len() as f64 {
-        return Some(format!("it has {} rows where {} were accepted", reported.len(), accepted.len()));
+    if (reported.rows as f64) < keeps * accepted.rows as f64 {
+        return Some(format!("it has {} rows where {} were accepted", reported.rows, accepted.rows));
     }
-    let (before, after) = (totals(accepted), totals(reported));
+    let (before, after) = (accepted.totals, reported.totals);
     before.iter().find_map(|(name, amount)| {
         let (amount, left) = (*amount, after.get(name).copied().unwrap_or(0));
         ((left as f64) < keeps * amount as f64)
             .then(|| format!("it asks for {left} {name} in all where {amount} were accepted"))
     })
-}
-
-/// How much is asked for in all, by name. As much work as there are amounts, however many names there are.
-fn totals(rows: &[Need]) -> BTreeMap<&ResourceName, u64> {
-    let mut totals = BTreeMap::new();
-    for (name, amount) in rows.iter().flat_map(|need| need.aggregate.iter()) {
-        let total: &mut u64 = totals.entry(name).or_default();
-        *total = total.saturating_add(amount).min(MAX_AMOUNT);
-    }
-    totals
 }
 
 /// Counts a suspicious report. The held report after it, and whether it is believed now.
@@ -60,12 +53,14 @@ pub(crate) fn is_same_session(pending: Option<SessionId>, session: SessionId) ->
 mod tests {
     use std::sync::Arc;
 
+    use bigfleet_model::need::Need;
     use bigfleet_model::penalty::PenaltyBucket;
     use bigfleet_model::profile::Profile;
     use bigfleet_model::resource::ResourceVec;
 
     use super::*;
     use crate::config::SECOND;
+    use crate::rollup::Rollup;
 
     fn row(priority: i32, cpu: &str) -> Need {
         let profile = Profile::new(vec![], vec![], priority, PenaltyBucket::ZERO, PenaltyBucket::ZERO);
@@ -76,7 +71,16 @@ mod tests {
     fn a_report_is_suspicious_by_rows_or_by_amounts_however_small_the_cluster() {
         let config = GuardConfig::default();
         let accepted = [row(1, "10"), row(2, "10")];
-        let why = |reported: &[Need]| suspicion(&config, &accepted, reported);
+        let suspicion = |accepted: &[Need], reported: &[Need]| {
+            let [before, after] = [accepted, reported].map(|rows| {
+                let (cluster, needs) = ("shop".into(), rows.to_vec());
+                Rollup { cluster, taken_unix_nanos: 0, needs }.prepare().unwrap()
+            });
+            let [accepted, reported] =
+                [&before, &after].map(|rollup| Sum { rows: rollup.needs.len(), totals: &rollup.totals });
+            super::suspicion(&config, accepted, reported)
+        };
+        let why = |reported: &[Need]| suspicion(&accepted, reported);
         assert_eq!(why(&[]).unwrap(), "it has 0 rows where 2 were accepted");
         assert_eq!(why(&[row(1, "10")]), None, "half of it is not most of it");
         assert_eq!(why(&[row(1, "9")]).unwrap(), "it asks for 9000 cpu in all where 20000 were accepted");
@@ -85,8 +89,8 @@ mod tests {
             None,
             "other rows of the same size replace, not erase"
         );
-        assert_eq!(suspicion(&config, &[], &[]), None, "nothing was accepted before");
-        assert!(suspicion(&config, &[row(1, "1")], &[]).is_some(), "a single row is worth as much");
+        assert_eq!(suspicion(&[], &[]), None, "nothing was accepted before");
+        assert!(suspicion(&[row(1, "1")], &[]).is_some(), "a single row is worth as much");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Numbers that must not repeat, from the seed and the epoch.
 
+use bigfleet_model::splitmix::mix;
+
 /// A stream of 64-bit numbers for one life of the shard.
 ///
 /// The n-th number of epoch e is `e * 2^32 + n`, mixed: mixing never sends two numbers to one (it is `SplitMix64`'s last
@@ -21,14 +23,6 @@ impl Ids {
         self.next = self.next.wrapping_add(1);
         number
     }
-}
-
-/// Can be undone: shifts by xor and products with odd numbers.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

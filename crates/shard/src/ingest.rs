@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_engine::RollupError;
-use bigfleet_model::need::{Need, aggregate};
+use bigfleet_engine::Leftover;
+use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::text::Quoted;
 
 use crate::effect::{Effect, Frame, Reception, Step, Urgency};
-use crate::event::{Rollup, SessionId};
-use crate::guard;
+use crate::event::SessionId;
+use crate::guard::{self, Sum};
 use crate::memory::{Fact, HeldRollup};
 use crate::planted::Bug;
+use crate::rollup::{Prepared, Rollup};
 use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::tape::Input;
@@ -21,10 +22,10 @@ pub(crate) fn identity(need: &Need) -> (&str, &str) {
     (need.profile.fingerprint(), &need.group)
 }
 
-/// Rows in key order, those of one key merged. The border sends them so; then this is a look.
-fn in_order(rows: &[Need]) -> Vec<Need> {
-    let is_before = |pair: &[Need]| identity(&pair[0]) < identity(&pair[1]);
-    if rows.windows(2).all(is_before) { rows.to_vec() } else { aggregate(rows.iter().cloned()) }
+/// The same rows, some of them parked.
+fn with_parked(rows: &[Need], parked: &[&NeedKey]) -> Arc<[Need]> {
+    let is_parked = |need: &Need| parked.iter().any(|key| identity(need) == (&*key.fingerprint, &*key.group));
+    rows.iter().map(|need| Need { parked: is_parked(need), ..need.clone() }).collect()
 }
 
 impl Shard {
@@ -37,18 +38,18 @@ impl Shard {
         now: i64,
     ) {
         for (name, rows) in demand {
-            let share =
-                |need: &Need| Need { profile: self.profiles.share(need.profile.clone()), ..need.clone() };
-            let rows: Arc<[Need]> = rows.iter().map(share).collect();
-            if let Ok(brought) = self.names.new_in(&rows) {
-                self.clusters.entry(name.clone()).or_default().brought.grow(&brought);
-                self.names.learn(brought);
-            }
-            if self.replace(&name, rows, now).is_err() {
+            let rollup = Rollup { cluster: name.clone(), taken_unix_nanos: 0, needs: rows.to_vec() };
+            let Ok(rollup) = rollup.prepare() else {
                 // A newer build may be stricter than the one that took it. The cluster reports again in a moment and is
                 // told; until then nothing of its is taken.
                 Tally::bump(&mut self.tally.rollups, "refused");
+                continue;
+            };
+            if let Ok(brought) = self.names.new_in(&rollup.mentioned) {
+                self.clusters.entry(name.clone()).or_default().brought.grow(&brought);
+                self.names.learn(brought);
             }
+            self.replace(&name, rollup, now, &mut Vec::new());
         }
         if self.config.has(Bug::GateOpen) {
             let names: Vec<Arc<str>> = self.clusters.keys().cloned().collect();
@@ -68,14 +69,18 @@ impl Shard {
     pub(crate) fn take_rollup(
         &mut self,
         session: SessionId,
-        rollup: Result<Rollup, String>,
+        rollup: Result<Box<Prepared>, String>,
         now: i64,
         step: &mut Step,
     ) {
         let Some(name) = self.sessions.get(&session).cloned() else { return };
         let reception = match rollup {
             Err(why) => Reception::Refused { why },
-            Ok(rollup) => self.consider(&name, session, rollup, now, step),
+            Ok(rollup) => {
+                let pending = self.clusters.get(&name).and_then(|cluster| cluster.pending.as_ref());
+                let same = guard::is_same_session(pending.map(|(from, _)| *from), session);
+                self.consider(&name, (session, same), rollup, now, step)
+            }
         };
         self.answer_rollup(&name, session, reception, step);
     }
@@ -89,11 +94,7 @@ impl Shard {
             let why = "it repeats a roll-up that was not taken on this connection; send it whole".into();
             Reception::Refused { why }
         } else if let Some((_, rollup)) = cluster.pending.take_if(|(from, _)| *from == session) {
-            // Put back so that the guard sees the same connection.
-            let taken_unix_nanos = rollup.taken_unix_nanos;
-            let empty = Rollup { cluster: name.clone(), taken_unix_nanos, needs: Vec::new() };
-            cluster.pending = Some((session, empty));
-            self.consider(&name, session, rollup, now, step)
+            self.consider(&name, (session, true), rollup, now, step)
         } else {
             self.has_reported(&name, now);
             Reception::Accepted
@@ -136,12 +137,12 @@ impl Shard {
         step.effects.push(Effect::Send { session, frame: Frame::RollupAck(reception) });
     }
 
-    /// Decides about a roll-up that could be read.
+    /// Decides about a roll-up that could be read. `same`: it came over the connection of the one that is held.
     fn consider(
         &mut self,
         name: &Arc<str>,
-        session: SessionId,
-        rollup: Rollup,
+        (session, same): (SessionId, bool),
+        rollup: Box<Prepared>,
         now: i64,
         step: &mut Step,
     ) -> Reception {
@@ -151,18 +152,21 @@ impl Shard {
                 Quoted(&rollup.cluster),
                 Quoted(name)
             );
+            step.leftovers.push(Leftover::of(rollup));
             return Reception::Refused { why };
         }
-        let reported = in_order(&rollup.needs);
         let cluster = self.clusters.entry(name.clone()).or_default();
-        let brought = self.names.new_in(&reported);
+        let brought = self.names.new_in(&rollup.mentioned);
         let brought = match brought.and_then(|new| cluster.brought.may_grow(&new).map(|()| new)) {
             Ok(new) => new,
-            Err(why) => return Reception::Refused { why: why.to_string() },
+            Err(why) => {
+                step.leftovers.push(Leftover::of(rollup));
+                return Reception::Refused { why: why.to_string() };
+            }
         };
-        if let Some(why) = guard::suspicion(&self.config.guard, &cluster.demand, &reported) {
-            let before = cluster.pending.as_ref().map(|(from, _)| *from);
-            let same = guard::is_same_session(before, session);
+        let accepted = Sum { rows: cluster.demand.len(), totals: &cluster.totals };
+        let reported = Sum { rows: rollup.needs.len(), totals: &rollup.totals };
+        if let Some(why) = guard::suspicion(&self.config.guard, accepted, reported) {
             let (held, believed) = guard::confirm(&self.config.guard, cluster.held.as_ref(), same, now);
             if !believed {
                 let (seen, of) = (held.seen, self.config.guard.confirmations);
@@ -170,86 +174,74 @@ impl Shard {
                     step.facts.push(Fact::Held(name.clone(), Some(held)));
                 }
                 cluster.held = Some(held);
-                cluster.pending = Some((session, rollup));
                 if self.config.has(Bug::HeldTaken) {
-                    let _ = self.accept(name, reported, now, step);
+                    self.accept(name, *rollup, now, step);
+                } else {
+                    let before = cluster.pending.replace((session, rollup));
+                    step.leftovers.extend(before.map(Leftover::of));
                 }
                 // The operator did report: what was accepted may be reclaimed by, and that has not shrunk.
                 self.has_reported(name, now);
                 return Reception::Held { seen, of, why };
             }
         }
-        if let Err(error) = self.accept(name, reported, now, step) {
-            return Reception::Refused { why: error.to_string() };
-        }
+        self.accept(name, *rollup, now, step);
         let cluster = self.clusters.entry(name.clone()).or_default();
         if cluster.held.take().is_some() {
             step.facts.push(Fact::Held(name.clone(), None));
         }
-        cluster.pending = None;
+        step.leftovers.extend(cluster.pending.take().map(Leftover::of));
         cluster.brought.grow(&brought);
         self.names.learn(brought);
         self.has_reported(name, now);
         Reception::Accepted
     }
 
-    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen. Nothing is remembered of
-    /// rows that the engine does not take.
-    fn accept(
-        &mut self,
-        name: &Arc<str>,
-        mut reported: Vec<Need>,
-        now: i64,
-        step: &mut Step,
-    ) -> Result<(), RollupError> {
-        let cluster = self.clusters.entry(name.clone()).or_default();
-        let before = &cluster.demand;
-        // Both are in key order.
-        let mut old = before.iter().peekable();
-        let mut same = before.len() == reported.len();
-        for need in &mut reported {
-            let profile = need.profile.clone();
-            let order = |row: &Need| {
-                row.profile.fingerprint().cmp(profile.fingerprint()).then_with(|| row.group.cmp(&need.group))
-            };
-            while old.next_if(|row| order(row).is_lt()).is_some() {}
-            if let Some(row) = old.next_if(|row| order(row).is_eq()) {
-                same &= row.aggregate == need.aggregate && row.min_unit == need.min_unit;
-                need.first_seen_unix_nanos = row.first_seen_unix_nanos;
-                need.profile = row.profile.clone();
-                need.group = row.group.clone();
-            } else {
-                same = false;
-                need.first_seen_unix_nanos = now;
-                need.profile = self.profiles.share(profile);
-            }
-            need.cluster = name.clone();
-            need.parked = false;
-        }
-        if same {
-            return Ok(());
-        }
-        let rows: Arc<[Need]> = reported.into();
-        self.replace(name, rows.clone(), now)?;
+    /// Makes rows a cluster's demand. Rows that were there keep the time they were first seen.
+    fn accept(&mut self, name: &Arc<str>, rollup: Prepared, now: i64, step: &mut Step) {
+        let Some(rows) = self.replace(name, rollup, now, &mut step.leftovers) else { return };
         self.clusters.entry(name.clone()).or_default().changed_unix_nanos = now;
         step.facts.push(Fact::Demand(name.clone(), (!rows.is_empty()).then_some(rows)));
         self.news.demand = true;
-        Ok(())
     }
 
-    /// Puts rows before the engine. If it refuses them everything is as before.
-    fn replace(&mut self, name: &Arc<str>, rows: Arc<[Need]>, now: i64) -> Result<(), RollupError> {
-        let mut stamped = rows.to_vec();
-        for need in stamped.iter_mut().filter(|need| need.profile.same().is_some()) {
-            need.parked = self.parking.is_parked(&need.key());
+    /// Puts rows in the place of a cluster's demand, before the engine too. The rows, unless they were there already.
+    fn replace(
+        &mut self,
+        name: &Arc<str>,
+        rollup: Prepared,
+        now: i64,
+        leftovers: &mut Vec<Leftover>,
+    ) -> Option<Arc<[Need]>> {
+        let Prepared { mut needs, mut draft, profiles, totals, mentioned, .. } = rollup;
+        let rows = Arc::get_mut(&mut needs).expect("rows that were just prepared are nobody else's");
+        let mut spare = Vec::new();
+        for ((need, profile), hash) in rows.iter_mut().zip(draft.profiles()).zip(&profiles) {
+            let shared = self.profiles.share(profile, *hash);
+            if !Arc::ptr_eq(&shared, profile) {
+                spare.push(std::mem::replace(profile, shared.clone()));
+                need.profile = shared;
+            }
+        }
+        let parked = self.parking.parked().filter(|key| key.cluster == *name);
+        let parked: Vec<&NeedKey> = parked.filter(|key| draft.park(&key.fingerprint, &key.group)).collect();
+        let (replaced, before) = self.engine.adopt(draft, now);
+        leftovers.push(before);
+        if replaced.is_unchanged() {
+            leftovers.push(Leftover::of((needs, spare, profiles, mentioned)));
+            return None;
+        }
+        for (need, first_seen) in rows.iter_mut().zip(self.engine.first_seen_unix_nanos(name)) {
+            need.first_seen_unix_nanos = first_seen;
         }
         // Parked gangs are rare; without them all may share the rows.
-        let needs =
-            if stamped.iter().any(|need| need.parked) { stamped.clone().into() } else { rows.clone() };
-        self.engine.replace(name, stamped, now)?;
-        self.clusters.entry(name.clone()).or_default().demand = rows;
-        self.tape.push(Input::Replace { cluster: name.clone(), needs, at_unix_nanos: now });
-        Ok(())
+        let stamped = if parked.is_empty() { needs.clone() } else { with_parked(&needs, &parked) };
+        let cluster = self.clusters.entry(name.clone()).or_default();
+        let before = std::mem::replace(&mut cluster.demand, needs.clone());
+        cluster.totals = totals;
+        leftovers.push(Leftover::of((before, spare, profiles, mentioned, self.profiles.swept())));
+        self.tape.push(Input::Replace { cluster: name.clone(), needs: stamped, at_unix_nanos: now });
+        Some(needs)
     }
 
     /// Opens the gate: this cluster has spoken, so things may be taken from it.

@@ -26,13 +26,16 @@ mod guard;
 mod hints;
 mod ids;
 mod ingest;
+mod instruct;
 mod ledger;
 mod losses;
 mod memory;
+mod modes;
 mod money;
 mod names;
 mod next_list;
 mod outcome;
+mod owned;
 mod parking;
 mod pauses;
 mod planted;
@@ -40,12 +43,15 @@ mod profiles;
 mod provider;
 mod purchase;
 mod put;
+mod quota;
 mod rails;
 mod read;
 mod reconcile;
 mod records;
+mod rollup;
 mod sessions;
 mod shard;
+mod spare;
 mod table;
 mod take_back;
 mod tally;
@@ -60,25 +66,31 @@ pub use effect::{
     ALARMS, Available, Confidence, Effect, Frame, HangUp, Notice, Reception, Request, Step, Urgency,
 };
 pub use event::{
-    BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports, Rollup,
+    BadRecord, Blob, CallError, CallErrorKind, CallId, Event, ListEnd, ProviderId, Report, Reports,
     SessionId, Told, WireId,
 };
 pub use flight::{Flight, Stage};
+pub use instruct::{Answer, Instruction, Order, Outcome};
 pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use losses::{Account, Loss, Pace as PurchasePace};
 pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
+pub use modes::{MOST_MODES, MOST_PROPOSALS, Mode, ModeOrder, Proposal, Standing};
 pub use money::{Bill, Money, is_paid_for};
+pub use owned::{Domain, Named, Owned};
 pub use parking::{PARK_AFTER_CYCLES, Stuck};
 pub use pauses::{CommandError, MOST_PAUSES, name as name_of_scope};
 pub use planted::Bug;
 pub use provider::{HeldListing, Provider};
+pub use quota::Quota;
 pub use rails::ReclaimCap;
 pub use read::{MachineView, Queues};
+pub use rollup::{Prepared, Rollup};
 pub use shard::Shard;
+pub use spare::{Spared, Wanted};
 pub use table::Care;
 pub use tally::Tally;
 pub use tape::{
-    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, MOST_TEXT_BYTES,
-    MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Reasons, Settings, Surroundings,
-    digest,
+    Around, ClusterChange, ClusterSeen, CycleRecord, Fate, Health, Input, Link, Listed, LossSeen,
+    MOST_TEXT_BYTES, MachineFacts, OperatorSeen, Ordered, ProviderSeen, ProviderSettings, Purchases, Reasons,
+    Settings, Surroundings, digest,
 };

@@ -2,12 +2,12 @@
 //!
 //! Providers keep the machines and their stamps; operators report demand every few seconds. Kept here is what neither
 //! can tell a shard that starts again: since when needs wait, what was accepted and what is held, since when machines
-//! idle, what was under way and for whom, who paused what.
+//! idle, what was under way and for whom, who paused what, what may be done without asking, and what waits for a yes.
 //!
 //! A [`Fact`] is the newest value of one such thing; [`Memory`] is all of them. Losing a memory is safe: nothing is
 //! reclaimed before a cluster has reported again, nothing is released before it has idled anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::ActionKind;
@@ -16,6 +16,9 @@ use bigfleet_model::stamp::Assignment;
 
 use crate::confirmation::Confirmation;
 use crate::losses::Loss;
+use crate::modes::{ModeOrder, Proposal};
+use crate::owned::{Domain, Named};
+use crate::quota::Quota;
 
 /// The newest value of one remembered thing; `None` forgets it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +37,22 @@ pub enum Fact {
     Shortfall(NeedKey, Option<ShortSince>),
     /// A pause.
     Pause(u64, Option<Pause>),
+    /// An order about a mode.
+    Mode(PauseScope, Option<ModeOrder>),
+    /// What was proposed about a machine.
+    Proposal(Box<str>, Option<Proposal>),
     /// A machine that a cluster lost to a listing that is not believed yet.
     Loss(Box<str>, Option<LossMemo>),
     /// When and how many replacements of such machines were bought for a cluster lately.
     Bought(Arc<str>, Option<Vec<(i64, u32)>>),
+    /// The highest term in which a coordinator was heard.
+    Term(i64),
+    /// Whether a coordinator has given this domain to the shard.
+    Domain(Box<str>, Box<str>, bool),
+    /// What a coordinator has said of a machine by its name.
+    Named(Box<str>, Option<Named>),
+    /// How many machines of each kind the shard may hold.
+    Quotas(Arc<[Quota]>),
 }
 
 /// A roll-up that waits to be confirmed.
@@ -100,8 +115,8 @@ pub struct ShortSince {
     pub cycle: u64,
 }
 
-/// What a pause covers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a pause or a mode covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PauseScope {
     /// Only this cluster; all if none.
     pub cluster: Option<Arc<str>>,
@@ -151,10 +166,22 @@ pub struct Memory {
     pub shortfalls: BTreeMap<NeedKey, ShortSince>,
     /// Pauses by number.
     pub pauses: BTreeMap<u64, Pause>,
+    /// Orders about modes by scope.
+    pub modes: BTreeMap<PauseScope, ModeOrder>,
+    /// Proposals by machine.
+    pub proposals: BTreeMap<Box<str>, Proposal>,
     /// Losses that are not believed yet, by machine.
     pub losses: BTreeMap<Box<str>, LossMemo>,
     /// Recent purchases that replace them, by cluster.
     pub bought: BTreeMap<Arc<str>, Vec<(i64, u32)>>,
+    /// The highest term in which a coordinator was heard.
+    pub term: i64,
+    /// Domains that a coordinator has given to the shard.
+    pub domains: BTreeSet<Domain>,
+    /// What it has said of machines by their names.
+    pub named: BTreeMap<Box<str>, Named>,
+    /// How many machines of each kind the shard may hold.
+    pub quotas: Arc<[Quota]>,
 }
 
 impl Memory {
@@ -174,8 +201,15 @@ impl Memory {
             Fact::Machine(id, memo) => set(&mut self.machines, id, memo),
             Fact::Shortfall(key, since) => set(&mut self.shortfalls, key, since),
             Fact::Pause(number, pause) => set(&mut self.pauses, number, pause),
+            Fact::Mode(scope, order) => set(&mut self.modes, scope, order),
+            Fact::Proposal(id, proposal) => set(&mut self.proposals, id, proposal),
             Fact::Loss(id, loss) => set(&mut self.losses, id, loss),
             Fact::Bought(cluster, times) => set(&mut self.bought, cluster, times),
+            Fact::Term(term) => self.term = term,
+            Fact::Domain(key, value, true) => drop(self.domains.insert((key, value))),
+            Fact::Domain(key, value, false) => drop(self.domains.remove(&(key, value))),
+            Fact::Named(id, named) => set(&mut self.named, id, named),
+            Fact::Quotas(quotas) => self.quotas = quotas,
         }
     }
 }

@@ -35,23 +35,41 @@ pub(crate) struct Brought {
     keys: usize,
 }
 
-impl Names {
-    /// What is new in these rows, if the fleet has room for it.
-    pub(crate) fn new_in(&self, rows: &[Need]) -> Result<New, OverLimit> {
-        let mut new = New::default();
+/// The names that a roll-up has, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Mentioned {
+    resources: Set<ResourceName>,
+    keys: Set<Box<str>>,
+}
+
+impl Mentioned {
+    /// Those of these rows.
+    pub(crate) fn in_rows(rows: &[Need]) -> Self {
+        let mut found = Self::default();
         for need in rows {
             for (name, _) in need.aggregate.iter().chain(need.min_unit.iter()) {
-                if !self.resources.contains(name) && !new.resources.contains(name) {
-                    new.resources.insert(name.clone());
+                if !found.resources.contains(name) {
+                    found.resources.insert(name.clone());
                 }
             }
             let keys = need.profile.requirements().iter().map(bigfleet_model::requirement::Requirement::key);
             for key in keys.chain(need.profile.spread().iter().map(|spread| &*spread.key)) {
-                if !self.keys.contains(key) && !new.keys.contains(key) {
-                    new.keys.insert(key.into());
+                if !found.keys.contains(key) {
+                    found.keys.insert(key.into());
                 }
             }
         }
+        found
+    }
+}
+
+impl Names {
+    /// What of these is new, if the fleet has room for it.
+    pub(crate) fn new_in(&self, mentioned: &Mentioned) -> Result<New, OverLimit> {
+        let new = New {
+            resources: mentioned.resources.difference(&self.resources).cloned().collect(),
+            keys: mentioned.keys.difference(&self.keys).cloned().collect(),
+        };
         if !new.resources.is_empty() {
             let names = self.resources.len() + new.resources.len();
             count("the fleet", "resource names", names, FLEET_DEMAND_RESOURCE_NAMES)?;

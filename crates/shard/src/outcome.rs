@@ -1,6 +1,7 @@
 //! How calls end: answered, refused, fenced, unanswered; and what that means for the machine.
 
 use bigfleet_engine::ActionKind;
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::text::Quoted;
 
@@ -131,7 +132,8 @@ impl Shard {
                     self.give_up(slot, error, step);
                 } else {
                     flight.stage = Stage::Backoff;
-                    let wait = (patience.retry_first << (flight.tries - 1).min(20)).min(patience.retry_most);
+                    let backoff = Backoff { first: patience.retry_first, limit: patience.retry_most };
+                    let wait = backoff.after(flight.tries);
                     self.timers.set(now + wait, Timer::Retry(slot, number));
                 }
             }

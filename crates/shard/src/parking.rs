@@ -134,10 +134,6 @@ impl Parking {
         self.stuck.get(key).is_some_and(|stuck| stuck.parked_cycle.is_some()) && !self.stamped.contains(key)
     }
 
-    pub(crate) fn is_parked(&self, key: &NeedKey) -> bool {
-        self.stamped.contains(key)
-    }
-
     pub(crate) fn parked(&self) -> impl Iterator<Item = &NeedKey> {
         self.stamped.iter()
     }

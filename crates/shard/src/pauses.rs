@@ -28,6 +28,20 @@ pub enum CommandError {
     /// There is no such pause.
     #[error("there is no pause of {0}; `bigfleet get rails` shows those in force")]
     NoSuchPause(String),
+    /// Too many orders about modes.
+    #[error(
+        "{} orders about modes are in force already; take some of them back first",
+        crate::modes::MOST_MODES
+    )]
+    TooManyModes,
+    /// There is no such order.
+    #[error("no mode was set for {0}; `bigfleet mode` shows those in force")]
+    NoSuchMode(String),
+    /// There is no such proposal.
+    #[error(
+        "proposal {0:08x} does not wait: it was approved, no longer wanted or over; `bigfleet get proposals` shows those that do"
+    )]
+    NoSuchProposal(u32),
 }
 
 /// How many pauses may be in force at once.

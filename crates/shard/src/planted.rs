@@ -56,13 +56,29 @@ pub enum Bug {
     PlaceKept,
     /// A provider whose listing failed is not listed again.
     ListTimerLost,
+    /// Since when a machine idles is forgotten when binding it comes to nothing.
+    IdleSinceLost,
+    /// An order that is undone is a case nobody thought of.
+    PanicsOnUndoing,
     /// A parked gang acts when it only may look.
     ParkedActs,
+    /// Whatever was proposed counts as approved.
+    ProposalsApproved,
+    /// An order about a mode is not written down.
+    ModeForgotten,
+    /// A domain is let go of while something is under way in it.
+    LetGoAmid,
+    /// Instructions of a coordinator that was deposed are carried out.
+    TermIgnored,
+    /// Machines are given away although a need that is as important is short.
+    GivesWhileShort,
+    /// Slots beyond a quota are shown.
+    QuotaForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::OnOrderForgotten,
         Self::OverdueCounted,
         Self::OlderListingAdopted,
@@ -87,7 +103,11 @@ impl Bug {
         Self::FailureUntold,
         Self::PlaceKept,
         Self::ListTimerLost,
+        Self::IdleSinceLost,
+        Self::PanicsOnUndoing,
         Self::ParkedActs,
+        Self::ProposalsApproved,
+        Self::ModeForgotten,
     ];
 }
 

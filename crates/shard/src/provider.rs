@@ -66,6 +66,8 @@ pub struct HeldListing {
 pub(crate) struct Listing {
     pub(crate) begun: i64,
     pub(crate) full: bool,
+    /// Whether machines became ours while it was under way: what it said of them before was passed over.
+    pub(crate) is_outdated: bool,
 }
 
 impl Provider {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bigfleet_engine::{ActionKind, Observed};
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::{Machine, MachineState};
 
@@ -96,6 +97,7 @@ impl Shard {
         }
         self.tell_clusters(&was, &machine, step);
         if moved {
+            self.note_for_quotas();
             self.set_watch(slot, now);
         }
         self.remember(slot, step);
@@ -224,8 +226,9 @@ impl Shard {
     /// Lets the engine see a machine, or not.
     pub(crate) fn show(&mut self, slot: Slot) {
         let row = self.table.row_mut(slot);
-        let is_shown = row.care.is_shown(row.machine.state)
-            || self.config.has(Bug::OverdueCounted) && row.care == Care::Overdue;
+        let is_shown = (row.care.is_shown(row.machine.state)
+            || self.config.has(Bug::OverdueCounted) && row.care == Care::Overdue)
+            && !row.is_beyond_quota;
         if is_shown {
             match self.engine.observe(&row.machine) {
                 Ok(Observed::Unchanged) => row.shown = true,
@@ -334,6 +337,6 @@ impl crate::config::Patience {
 
     /// How long to wait before a failed machine is asked about again.
     pub(crate) fn failed_wait(&self, tries: u32) -> i64 {
-        (self.retry_most << tries.min(8)).min(30 * MINUTE)
+        Backoff { first: self.retry_most, limit: 30 * MINUTE }.after(tries.saturating_add(1))
     }
 }

@@ -83,8 +83,10 @@ impl Shard {
             let held = self.order_to_hold(action, now_unix_nanos).or(unconfirmed);
             let held = held.or_else(|| self.rail(action, &through, now_unix_nanos));
             let held = held.or_else(|| self.obstacle(action, through.places));
+            let held = held.or_else(|| self.not_allowed(action, now_unix_nanos));
             fates[index] = held.unwrap_or(Fate::Begun);
-            if fates[index] == Fate::Begun {
+            // What is observed takes its share of the bounds, so that no more is told than would be done.
+            if matches!(fates[index], Fate::Begun | Fate::Observed) {
                 through.bounded += usize::from(action.kind != ActionKind::Preempt);
                 through.places += usize::from(!waits(action.kind));
                 if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
@@ -181,6 +183,7 @@ impl Shard {
     pub(crate) fn holds_alone(&self, slot: Slot, action: &Action, now: i64) -> Option<Fate> {
         let held = self.order_to_hold(action, now);
         let held = held.or_else(|| self.rail(action, &LetThrough::default(), now));
-        held.or_else(|| self.obstacle_at(slot, action.kind, 0))
+        let held = held.or_else(|| self.obstacle_at(slot, action.kind, 0));
+        held.or_else(|| self.not_allowed(action, now))
     }
 }

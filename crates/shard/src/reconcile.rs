@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bigfleet_model::backoff::Backoff;
 use bigfleet_model::machine::{Machine, MachineState};
 use bigfleet_model::text::Quoted;
 
@@ -49,7 +50,7 @@ impl Shard {
         let full = self.wants_full_list(id, now);
         let provider = &mut self.providers[index];
         provider.generation = provider.generation.wrapping_add(1);
-        provider.listing = Some(Listing { begun: now, full });
+        provider.listing = Some(Listing { begun: now, full, is_outdated: false });
         provider.named_twice = 0;
         let since = if full { [].into() } else { provider.revision.clone() };
         let timeout_nanos = self.config.patience.list;
@@ -120,6 +121,10 @@ impl Shard {
         provider.last_error = "".into();
         if listing.full {
             provider.full_listed_unix_nanos = Some(listing.begun);
+        }
+        if listing.is_outdated {
+            provider.revision = [].into();
+            provider.full_listed_unix_nanos = None;
         }
         if first {
             self.news.supply = true;
@@ -212,7 +217,7 @@ impl Shard {
         provider.listing = None;
         provider.failures = provider.failures.saturating_add(1);
         provider.last_error = error.to_string().into();
-        let wait = (SECOND << provider.failures.min(6)).min(LIST_BACKOFF_MOST);
+        let wait = Backoff { first: 2 * SECOND, limit: LIST_BACKOFF_MOST }.after(provider.failures);
         let is_first = provider.failures == 1;
         if !self.config.has(Bug::ListTimerLost) {
             self.list_at(id, now + wait);
@@ -237,12 +242,6 @@ impl Shard {
         provider.held.is_none() && provider.age_nanos(now).is_some_and(|age| age <= settings.stale_after)
     }
 
-    /// Whether a machine is in one of the domains this shard owns.
-    pub(crate) fn owns(&self, machine: &Machine) -> bool {
-        let domains = &self.config.domains;
-        domains.is_empty() || domains.iter().any(|(key, value)| machine.facts().value(key) == Some(&**value))
-    }
-
     /// Asks a provider about one machine, off the books of flights.
     pub(crate) fn ask(&mut self, slot: Slot, step: &mut Step) {
         let call = self.next_call(Open::Ask(slot));
@@ -258,8 +257,8 @@ impl Shard {
     fn is_sound(&mut self, id: ProviderId, told: &Machine, step: &mut Step) -> bool {
         let (code, text) = match told.check() {
             Err(error) => (error.problem.code(), error.to_string()),
-            // Of a machine that is not ours the engine hears nothing.
-            Ok(()) if !self.owns(told) => return true,
+            // Of a machine that is not ours the engine hears nothing, unless it has to end something first.
+            Ok(()) if !self.owns(told) && !self.is_ending(&told.id) => return true,
             Ok(()) => match self.names.learn_of_machine(told.provides()) {
                 Ok(()) => return true,
                 Err(error) => ("over_limit", format!("machine {}: {error}", Quoted(&told.id))),
@@ -276,7 +275,8 @@ impl Shard {
             self.table.heard(slot).content = content;
             return;
         }
-        if !self.owns(&told) {
+        let leaves = self.owned.leaving.contains(&slot);
+        if !leaves && !self.owns(&told) {
             self.tally.foreign_records += 1;
             self.lose(slot, "left the domains of this shard", now, step);
             return;
@@ -312,7 +312,7 @@ impl Shard {
             if row.flight.is_some() {
                 self.end_flight(slot, "overtaken");
             }
-            if let Some(action) = self.second_half(slot, &told, now) {
+            if !leaves && let Some(action) = self.second_half(slot, &told, now) {
                 self.table.heard(slot).content = content;
                 self.carry_on(slot, told, &action, now, step);
                 return;
@@ -335,7 +335,7 @@ impl Shard {
             return None;
         }
         if !self.owns(&told) {
-            self.tally.foreign_records += 1;
+            self.met_foreign(&told, step);
             return None;
         }
         if self.config.has(Bug::FailedUnmet) && told.state == MachineState::Failed {
@@ -375,9 +375,11 @@ impl Shard {
             flight: None,
             memo: memo.map(Box::new),
             shown: false,
+            is_beyond_quota: false,
         };
         let slot = self.table.insert(row, content, self.providers[id.0 as usize].generation);
         self.begin_count(slot);
+        self.note_for_quotas();
         self.set_watch(slot, now);
         match goes {
             None => self.met(slot, &machine, step),
@@ -403,19 +405,29 @@ impl Shard {
         }
         let row = self.table.row(slot);
         let was = row.machine.clone();
-        let mut last = Machine::clone(&was);
-        if last.state.is_bound() {
-            // Its cluster learns it as a failure: there is no state for "gone" on the wire.
+        if was.state.is_bound() {
             Tally::bump(&mut self.tally.lost, "gone");
-            last.last_error = format!("machine {} {how}", last.id).into();
-            let cluster = std::mem::take(&mut last.cluster);
-            last.state = MachineState::Failed;
-            self.tell_cluster(&cluster, last.into(), step);
+            self.tell_gone(&was, how, step);
         }
         self.end_count(slot);
         if matches!(was.state, MachineState::Configured | MachineState::Configuring) {
             self.note_loss(&was, self.table.row(slot).provider, now, step);
         }
+        self.forget_row(slot, step);
+    }
+
+    /// A cluster learns that a machine of its is no longer there as a failure: there is no state for "gone" on the wire.
+    pub(crate) fn tell_gone(&self, was: &Machine, how: &str, step: &mut Step) {
+        let mut last = was.clone();
+        last.last_error = format!("machine {} {how}", last.id).into();
+        let cluster = std::mem::take(&mut last.cluster);
+        last.state = MachineState::Failed;
+        self.tell_cluster(&cluster, last.into(), step);
+    }
+
+    /// Takes a machine out of the table and out of the engine's sight; it is no longer counted by now.
+    pub(crate) fn forget_row(&mut self, slot: Slot, step: &mut Step) {
+        self.note_for_quotas();
         let row = self.table.remove(slot).expect("the row was there");
         self.providers[row.provider.0 as usize].machines -= 1;
         if row.memo.is_some() {

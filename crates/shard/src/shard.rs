@@ -13,16 +13,20 @@ use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
 use crate::hints::Hints;
 use crate::ids::Ids;
+use crate::instruct::Heard;
 use crate::ledger::Ledger;
 use crate::losses::Losses;
 use crate::memory::{MachineMemo, Memory};
+use crate::modes::{Modes, Proposals, Standing};
 use crate::money::Money;
 use crate::names::Names;
+use crate::owned::Owned;
 use crate::parking::Parking;
 use crate::pauses::Pauses;
 use crate::planted::Bug;
 use crate::profiles::Profiles;
 use crate::provider::Provider;
+use crate::quota::Quotas;
 use crate::table::{Slot, Table};
 use crate::tally::Tally;
 use crate::tape::{CycleRecord, Input, Reasons, Surroundings};
@@ -65,6 +69,10 @@ pub struct Shard {
     /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
     pub(crate) airborne: usize,
     pub(crate) pauses: Pauses,
+    pub(crate) modes: Modes,
+    /// What is under way must be looked through: it may not be allowed any more.
+    pub(crate) modes_changed: bool,
+    pub(crate) proposals: Proposals,
     /// How far the wall clock runs ahead of the time this life counts.
     pub(crate) wall_ahead: i64,
     pub(crate) profiles: Profiles,
@@ -76,6 +84,11 @@ pub struct Shard {
     pub(crate) money: Money,
     /// Losses that are not believed yet.
     pub(crate) losses: Losses,
+    /// What a coordinator has said that is ours.
+    pub(crate) owned: Owned,
+    /// What a coordinator was heard to say.
+    pub(crate) heard: Heard,
+    pub(crate) quotas: Quotas,
     pub(crate) tally: Tally,
     pub(crate) timers: Timers,
     /// What was remembered of machines that have not been listed yet in this life.
@@ -108,6 +121,7 @@ impl Shard {
     pub fn new(config: Config, memory: Memory, now_unix_nanos: i64) -> Self {
         let providers: Vec<Provider> =
             config.providers.iter().map(|p| Provider::new(p.name.clone())).collect();
+        let owned = Owned::recall(&memory);
         let mut shard = Self {
             engine: Fleet::new(config.parallelism),
             table: Table::default(),
@@ -122,6 +136,13 @@ impl Shard {
             calling: 0,
             airborne: 0,
             pauses: memory.pauses,
+            modes: memory.modes,
+            modes_changed: false,
+            proposals: memory
+                .proposals
+                .into_iter()
+                .map(|(machine, proposal)| (machine, Standing { proposal, ordered: None }))
+                .collect(),
             wall_ahead: 0,
             profiles: Profiles::default(),
             names: Names::default(),
@@ -130,6 +151,9 @@ impl Shard {
             hints: Hints::default(),
             money: Money::default(),
             losses: Losses::default(),
+            owned,
+            heard: Heard::recall(memory.term),
+            quotas: Quotas::recall(memory.quotas),
             tally: Tally::default(),
             timers: Timers::default(),
             remembered: memory.machines,
@@ -215,6 +239,9 @@ impl Shard {
                 Timer::Wake => self.news.leftover = true,
             }
         }
+        self.call_off(now, step);
+        self.leave(step);
+        self.settle_quotas();
         self.pump(now, step);
         let due = self.cycle_due().is_some_and(|due| due <= now);
         if due {

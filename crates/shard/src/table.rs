@@ -94,6 +94,8 @@ pub(crate) struct Row {
     pub(crate) memo: Option<Box<MachineMemo>>,
     /// Whether the engine has it.
     pub(crate) shown: bool,
+    /// Whether it is a slot beyond what this shard may hold.
+    pub(crate) is_beyond_quota: bool,
 }
 
 /// What a provider said of a machine in its listings and when asked, to notice where the two disagree.
@@ -297,6 +299,7 @@ mod tests {
             flight: None,
             memo: None,
             shown: false,
+            is_beyond_quota: false,
         }
     }
 

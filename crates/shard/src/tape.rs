@@ -14,8 +14,8 @@ use bigfleet_model::machine::Machine;
 use bigfleet_model::need::{Need, NeedKey};
 
 pub use around::{
-    Around, ClusterChange, ClusterSeen, Health, Link, Listed, MOST_TEXT_BYTES, OperatorSeen, ProviderSeen,
-    ProviderSettings, Settings, Surroundings,
+    Around, ClusterChange, ClusterSeen, Health, Link, Listed, LossSeen, MOST_TEXT_BYTES, OperatorSeen,
+    ProviderSeen, ProviderSettings, Purchases, Settings, Surroundings,
 };
 
 /// One change of the engine's input.
@@ -88,6 +88,10 @@ pub enum Fate {
     LossUnconfirmed,
     /// It is for a parked gang, which only looks.
     OnlyLooks,
+    /// Its mode is to observe: it would have been begun.
+    Observed,
+    /// Its mode is to ask first, and nobody said yes yet.
+    AwaitsApproval,
 }
 
 impl Fate {
@@ -107,6 +111,8 @@ impl Fate {
             Self::TakenBack => "taken_back",
             Self::LossUnconfirmed => "loss_unconfirmed",
             Self::OnlyLooks => "only_looks",
+            Self::Observed => "observed",
+            Self::AwaitsApproval => "awaits_approval",
         }
     }
 }
@@ -124,6 +130,8 @@ pub struct Ordered {
     pub machine: Option<Arc<Machine>>,
     /// What the runner-up was then.
     pub runner_up: Option<Box<MachineFacts>>,
+    /// Who approved it, if somebody had to.
+    pub approved_by: Option<Box<str>>,
 }
 
 /// What people want to know of a machine they read about, as it was when something was decided about it: prices move.

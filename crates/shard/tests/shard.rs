@@ -11,12 +11,16 @@ mod carry_on;
 mod chaos;
 #[path = "shard/give_back.rs"]
 mod give_back;
+#[path = "shard/instruct.rs"]
+mod instruct;
 #[path = "shard/lies.rs"]
 mod lies;
 #[path = "shard/limits.rs"]
 mod limits;
 #[path = "shard/line.rs"]
 mod line;
+#[path = "shard/modes.rs"]
+mod modes;
 #[path = "shard/next_list.rs"]
 mod next_list;
 #[path = "shard/purchase.rs"]

@@ -4,6 +4,7 @@
 //! faults are lifted and the load stands still: all that is wanted must be there or be stated as missing, and nothing
 //! may move any more.
 
+mod councils;
 mod shrink;
 mod worlds;
 
@@ -13,6 +14,7 @@ use crate::run::{Outcome, outcome};
 use crate::scenario::Scenario;
 use crate::world::{Setup, World};
 
+pub use councils::{council_of, deposed, skewed};
 pub use shrink::shrink;
 pub use worlds::{long_world_of, world_of};
 
@@ -39,6 +41,13 @@ pub fn run_seed(seed: u64, planted: Option<Planted>) -> Option<Found> {
 /// Plays the world of a seed to its end; all that did not hold, at most two of each kind.
 pub fn run_seed_through(seed: u64, planted: Option<Planted>) -> Vec<Violation> {
     let scenario = world_of(seed);
+    let played = caught(|| crate::run::run(&scenario, Setup { planted, ..Setup::default() }).violations);
+    played.unwrap_or_else(|panic| vec![panic])
+}
+
+/// Plays the world of a seed in which several shards have a coordinator; all that did not hold, at most two of each kind.
+pub fn run_council(seed: u64, planted: Option<Planted>) -> Vec<Violation> {
+    let scenario = council_of(seed);
     let played = caught(|| crate::run::run(&scenario, Setup { planted, ..Setup::default() }).violations);
     played.unwrap_or_else(|panic| vec![panic])
 }

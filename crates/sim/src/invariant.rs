@@ -36,13 +36,15 @@ mod i27_grace;
 mod i28_fresh;
 mod i29_told;
 mod i30_parked_looks;
+mod i31_approved;
 
 use std::fmt;
 
+use bigfleet_engine::ActionKind;
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::Need;
 use bigfleet_proto::v1alpha1::Machine;
-use bigfleet_shard::{CallError, CallId, CycleRecord, Memory, Reception, Request, Shard, Step};
+use bigfleet_shard::{CallError, CallId, CycleRecord, Memory, Mode, Reception, Request, Shard, Step};
 
 use crate::scenario::{Scenario, What};
 use crate::world::Money;
@@ -85,6 +87,10 @@ pub(crate) enum Moment<'a> {
     Acked { instruction: u64, nodes: i32 },
     /// Somebody pauses shards, or resumes them.
     Paused { cluster: &'a str, on: bool },
+    /// Somebody sets a mode, or takes the order back.
+    Mode { cluster: &'a str, mode: Option<Mode> },
+    /// Somebody approves an action on a machine.
+    Approved { machine: &'a str, kind: ActionKind },
     /// A true listing reached a shard.
     Listed { host: usize, shard: &'a Shard, machines: &'a [Machine], full: bool },
     /// A roll-up reaches a shard; none if it cannot be read.
@@ -126,7 +132,7 @@ impl fmt::Display for Violation {
 }
 
 /// The invariants by number, as in the design.
-pub const INVARIANTS: [&str; 30] = [
+pub const INVARIANTS: [&str; 40] = [
     "a machine is never bound to two clusters",
     "a fixed machine is never deleted",
     "no machine a need claims is reclaimed",
@@ -157,6 +163,17 @@ pub const INVARIANTS: [&str; 30] = [
     "nothing is taken away by a listing that is too old",
     "a cluster knows what became of its machines",
     "a parked gang looks and does not act",
+    "nothing is executed that its mode does not allow",
+    // Between shards: see `world/council/check.rs`.
+    "no machine is in the hands of two shards",
+    "no machine is moved by a shard while another has it",
+    "an instruction takes effect at most once",
+    "help never makes the donor's higher or equal priorities short",
+    "no shard holds more than its quota",
+    "what was ordered between shards is carried out in the end",
+    "what a leader knows is what is stored",
+    "nothing is done that a deposed coordinator says",
+    "a domain is let go of when nothing is under way in it",
 ];
 
 /// What a violation is called whose number is 0: no invariant, but the code itself gave up.
@@ -216,6 +233,7 @@ impl Watch {
             Box::new(i28_fresh::Fresh::new(jumps)),
             Box::new(i29_told::ClustersTold),
             Box::new(i30_parked_looks::ParkedLooks),
+            Box::new(i31_approved::Approved::default()),
         ];
         Self { invariants, mirrors: Vec::new(), violations: Vec::new(), most: MOST }
     }

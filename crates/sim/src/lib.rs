@@ -34,8 +34,9 @@ pub use planted::Planted;
 pub use random::Random;
 pub use run::{Missed, Outcome, Summary, run};
 pub use scenario::{
-    CODES, Call, Cluster, Curve, Dwell, Expect, Fault, Lie, Machines, Measure, Pods, Point, Problem,
-    Problems, RACK, Requirement, Scenario, ShardSetup, Spread, StartState, What, Work,
+    CODES, Call, Cluster, Council, CouncilFault, CouncilOrder, Curve, Dwell, Expect, Fault, Lie, Machines,
+    Measure, Ordered, Pods, Point, Problem, Problems, RACK, Requirement, Scenario, ShardSetup, Spread,
+    StartState, Trust, What, Work, Wrong,
 };
 pub use trace::Trace;
 pub use world::{Money, Point as PicturePoint, START_UNIX_NANOS, Setup, World};

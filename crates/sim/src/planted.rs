@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{Machine, MachineState};
-use bigfleet_shard::{BadRecord, Bug, Config, Event, Memory, Report, Reports, Told};
+use bigfleet_shard::{BadRecord, Bug, Config, Event, Memory, Report, Reports, Rollup, Told};
 
 use crate::scenario::RACK;
 
@@ -41,6 +41,8 @@ pub enum Planted {
     FixedDeleted,
     /// Waiting begins anew at each start.
     AgesForgotten,
+    /// Several shards: the store takes transactions of leaders that were deposed.
+    LeaderUnfenced,
     /// In the shard's own logic.
     Code(Bug),
 }
@@ -62,7 +64,16 @@ impl Planted {
         Self::AgesForgotten,
     ];
 
-    /// All of them.
+    /// Those that only worlds with several shards and a coordinator can show.
+    pub const OF_COUNCILS: [Self; 5] = [
+        Self::LeaderUnfenced,
+        Self::Code(Bug::LetGoAmid),
+        Self::Code(Bug::TermIgnored),
+        Self::Code(Bug::GivesWhileShort),
+        Self::Code(Bug::QuotaForgotten),
+    ];
+
+    /// All that worlds with one shard can show.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::AT_BORDER.into_iter().chain(Bug::ALL.into_iter().map(Self::Code))
     }
@@ -111,7 +122,9 @@ impl Distorter {
     /// What the shard is told.
     pub(crate) fn event(&self, event: Event) -> Event {
         match event {
-            Event::Rollup { session, rollup: Ok(mut rollup) } => {
+            Event::Rollup { session, rollup: Ok(prepared) } => {
+                let (cluster, taken_unix_nanos) = (prepared.cluster().clone(), prepared.taken_unix_nanos());
+                let mut rollup = Rollup { cluster, taken_unix_nanos, needs: prepared.needs().to_vec() };
                 for need in &mut rollup.needs {
                     match self.bug {
                         Planted::PodsAreMachines => need.aggregate = need.aggregate.scale(8),
@@ -121,7 +134,7 @@ impl Distorter {
                         _ => {}
                     }
                 }
-                Event::Rollup { session, rollup: Ok(rollup) }
+                Event::of_rollup(session, Ok(rollup))
             }
             Event::Listed { call, records, end } => {
                 let records = Box::new(Distorted { records, by: self.clone() });

@@ -1,32 +1,26 @@
 //! The one source of chance: a small generator that is made from the seed and passed on.
 
+use bigfleet_model::splitmix::{self, finalise};
+
 /// A stream of numbers that depends on its seed alone.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// Spreads a number over all 64 bits (the finaliser of splitmix64).
-fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
-
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(mix(seed ^ 0x5eed))
+        Self(finalise(seed ^ 0x5eed))
     }
 
     /// A stream of its own for a purpose, so that what one part of a run draws does not shift the others.
     #[must_use]
     pub fn fork(&self, purpose: &str) -> Self {
-        Self(purpose.bytes().fold(self.0, |hash, byte| mix(hash.wrapping_add(u64::from(byte) + 1))))
+        Self(purpose.bytes().fold(self.0, |hash, byte| finalise(hash.wrapping_add(u64::from(byte) + 1))))
     }
 
     /// 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        splitmix::next(&mut self.0)
     }
 
     /// Below `end`, which must not be 0.

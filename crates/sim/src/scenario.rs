@@ -13,6 +13,7 @@
 //! `docs/simulator.md` describes every field. A file is checked as a whole; every problem has a code that never changes.
 
 mod check;
+mod council;
 mod demand;
 mod expect;
 mod fault;
@@ -22,9 +23,10 @@ use bigfleet_provider_sim::Span;
 use serde::{Deserialize, Serialize};
 
 pub use check::{CODES, Problem, Problems};
+pub use council::{Council, CouncilFault, CouncilOrder, Ordered, Wrong};
 pub use demand::{Cluster, Curve, Pods, Point, Requirement, Spread, Work};
 pub use expect::{Expect, Measure};
-pub use fault::{Call, Fault, Lie, What};
+pub use fault::{Call, Fault, Lie, Trust, What};
 pub use supply::{Dwell, Machines, RACK, StartState};
 
 /// Everything a run is told.
@@ -103,6 +105,9 @@ pub struct ShardSetup {
     /// For several shards: the zones of each, in turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Vec<String>>,
+    /// A coordinator, which says whose the zones are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub council: Option<Council>,
 }
 
 impl Default for ShardSetup {
@@ -122,6 +127,7 @@ impl Default for ShardSetup {
             watchdog: Span::from_secs(0),
             shards: 1,
             zones: Vec::new(),
+            council: None,
         }
     }
 }

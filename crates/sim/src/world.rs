@@ -3,6 +3,7 @@
 //! A queue holds what will happen when. Time jumps to the earliest of: the queue, the next move of a machine that ends, the
 //! next thing a shard wants to do. Nothing else decides the order, so a seed decides everything.
 
+mod council;
 mod faults;
 mod happening;
 mod host;
@@ -27,6 +28,7 @@ use crate::random::Random;
 use crate::scenario::{Expect, Measure, Scenario};
 use crate::trace::Trace;
 
+use council::Council;
 use faults::Active;
 use happening::{Happening, Queue};
 use host::Host;
@@ -76,6 +78,8 @@ pub struct World {
     tally: Tally,
     stalls: u32,
     distorter: Option<Distorter>,
+    /// Their coordinator, if there is one.
+    council: Option<Council>,
     /// How each provider can be listed.
     serves: Vec<Serves>,
 }
@@ -128,6 +132,10 @@ impl World {
         let mut ways = random.fork("how providers are listed");
         let serves = scenario.providers().iter().map(|_| *ways.pick(&Serves::ALL)).collect();
         clouds.ignore_fences = setup.planted == Some(Planted::FenceIgnored);
+        let council = scenario.shard.council.as_ref().map(|council| {
+            let is_unfenced = setup.planted == Some(Planted::LeaderUnfenced);
+            Council::new(council, scenario.shard.shards, random.fork("coordinator"), is_unfenced)
+        });
         let mut world = Self {
             scenario: scenario.clone(),
             setup,
@@ -145,6 +153,7 @@ impl World {
             tally: Tally::default(),
             stalls: 0,
             distorter,
+            council,
             serves,
         };
         world.begin();
@@ -156,6 +165,7 @@ impl World {
         for index in 0..self.scenario.shard.shards {
             self.start_host(index, index);
         }
+        self.begin_council();
         for cluster in 0..self.operators.len() {
             for work in 0..self.scenario.clusters[cluster].work.len() {
                 self.queue.put(self.now, Happening::Load { cluster, work });
@@ -278,7 +288,9 @@ impl World {
             }
             Happening::Restart { host } => self.restart(host),
             Happening::Repair { provider, machine } => self.repair(provider, &machine),
+            Happening::Approve(fault) => self.approve(fault),
             Happening::Interruptions => self.interruptions(),
+            Happening::Council(talk) => self.council(talk),
             Happening::Look(index) => {
                 let expect = self.scenario.expect[index].clone();
                 self.look(index, &expect);
@@ -396,6 +408,7 @@ impl World {
 
     /// Asks the invariants about a world that should be at rest since an instant.
     pub(crate) fn settled(&mut self, quiet_since: i64) {
+        self.check_council();
         let actions = self.tally.counts.iter().rev().find(|(_, measure, _, _)| *measure == Measure::Actions);
         let last_action = actions.map_or(0, |(at, _, _, _)| *at);
         let mut waiting = Vec::new();
@@ -428,6 +441,10 @@ impl World {
             operator.session?;
             operator.told.iter().find_map(|(id, state)| {
                 let real = self.truth.machines.get(&**id)?;
+                // A cluster hears of machines of its own shard.
+                if self.is_elsewhere(id, operator.host) {
+                    return None;
+                }
                 let believes = *state == MachineState::Configured;
                 let is = real.cluster == Some(index) && real.state == MachineState::Configured;
                 (believes != is && !real.state.is_transitional()).then(|| {

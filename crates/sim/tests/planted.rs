@@ -1,11 +1,11 @@
 //! Bugs planted on purpose are found, each by the invariant that is meant for it.
 //!
-//! The table is printed at the end of a run (see `.config/nextest.toml`), so that CI shows it.
+//! The table is printed at the end of a run (see `scripts/nextest.toml`), so that CI shows it.
 
 use std::fmt::Write as _;
 
 use bigfleet_shard::Bug;
-use bigfleet_sim::{INVARIANTS, Planted, Setup, fuzz, library, run};
+use bigfleet_sim::{INVARIANTS, PANIC, Planted, Setup, fuzz, library, run};
 
 /// How a bug is found.
 #[derive(Clone, Copy)]
@@ -17,8 +17,9 @@ enum By {
 }
 use By::{Scenario, Seeds};
 
-/// Each bug, the invariant that is meant for it, and how it is found. 0 stands for what the scenario expects.
-const TABLE: [(Planted, usize, By); 37] = [
+/// Each bug, the invariant that is meant for it, and how it is found. 0 stands for what the scenario expects, and for a panic in
+/// a random world, which is a finding with a seed like any other.
+const TABLE: [(Planted, usize, By); 41] = [
     (Planted::PodsAreMachines, 9, Seeds(10)),
     (Planted::SupplyCountedTwice, 12, Seeds(60)),
     (Planted::DomainChosenTwice, 12, Seeds(400)),
@@ -55,7 +56,11 @@ const TABLE: [(Planted, usize, By); 37] = [
     (Planted::Code(Bug::FailureUntold), 29, Seeds(400)),
     (Planted::Code(Bug::PlaceKept), 22, Seeds(10)),
     (Planted::Code(Bug::ListTimerLost), 22, Seeds(100)),
+    (Planted::Code(Bug::IdleSinceLost), 16, Scenario("refused-and-unwanted")),
+    (Planted::Code(Bug::PanicsOnUndoing), 0, Seeds(20)),
     (Planted::Code(Bug::ParkedActs), 30, Seeds(400)),
+    (Planted::Code(Bug::ProposalsApproved), 31, Scenario("asked-first")),
+    (Planted::Code(Bug::ModeForgotten), 31, Scenario("observed-over-restart")),
 ];
 
 /// Where a bug is found by its invariant, and what else found it before that.
@@ -91,7 +96,11 @@ fn find(bug: Planted, meant: usize, by: By) -> Result<String, String> {
 fn part(part: usize, parts: usize) {
     let (mut table, mut missed) = (String::new(), Vec::new());
     for (bug, meant, by) in TABLE.iter().skip(part).step_by(parts) {
-        let what = if *meant == 0 { "what the scenario expects" } else { INVARIANTS[meant - 1] };
+        let what = match (meant, by) {
+            (0, Seeds(_)) => PANIC,
+            (0, Scenario(_)) => "what the scenario expects",
+            (number, _) => INVARIANTS[number - 1],
+        };
         match find(*bug, *meant, *by) {
             Ok(place) => {
                 let _ = writeln!(table, "{:<22} {place:<32} {meant:>2} {what}", bug.name());

@@ -5,5 +5,6 @@ pub mod cost;
 pub mod decision;
 pub mod machine;
 pub mod need;
+mod origin;
 pub mod preemption;
 pub mod why_not;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use bigfleet_view::v1::{ActionKind, Decision, Fate};
 
+use crate::group::{self, Group};
 use crate::sentence;
 use crate::words::{capacity_type, count, fate, hourly, kind, kind_done, need, thousands};
 
@@ -34,8 +35,7 @@ impl Fresh {
 
 /// Whether two decisions are one piece of news: the same cycle did the same for the same need.
 pub fn belong_together(a: &Decision, b: &Decision) -> bool {
-    let need_of = |one: &Decision| one.need.as_ref().map(|need| need.long_id.clone());
-    (a.cycle, a.kind, a.fate, &a.cluster) == (b.cycle, b.kind, b.fate, &b.cluster) && need_of(a) == need_of(b)
+    group::key(a) == group::key(b)
 }
 
 /// `provisioned 9 on-demand and 5 spot for web (77aa88bb) of shop, $4.56/h`: decisions that belong together in a sentence.
@@ -44,15 +44,13 @@ pub fn said(group: &[Decision]) -> String {
     if group.len() == 1 {
         return sentence::action(first);
     }
-    let mut sorts: BTreeMap<i32, usize> = BTreeMap::new();
-    for decision in group {
-        *sorts.entry(decision.capacity_type).or_default() += 1;
-    }
+    let mut sorts = Group { decisions: group.iter().collect() }.sorts();
+    sorts.sort_by_key(|(sort, ..)| *sort);
     let sorts: Vec<String> = sorts
         .iter()
-        .map(|(sort, number)| match sort {
-            0 => count(*number as u64, "machine"),
-            sort => format!("{} {}", thousands(*number as u64), capacity_type(*sort)),
+        .map(|(sort, number, _)| match sort {
+            0 => count(*number, "machine"),
+            sort => format!("{} {}", thousands(*number), capacity_type(*sort)),
         })
         .collect();
     let sorts = crate::words::one_of(&sorts, 4);

@@ -3,6 +3,7 @@
 //! * [`words`]: numbers, times, codes and names as people read them;
 //! * [`sentence`]: sentences about decisions, prices and pauses;
 //! * [`feed`]: decisions as they happen, and which belong together;
+//! * [`group`]: decisions that belong together, and how their machines are paid for;
 //! * [`explain`]: whole answers as a [`Story`], which knows neither a width nor a colour until it is shown;
 //! * [`Shown`]: messages as data, exactly as the proto file describes them.
 //!
@@ -11,6 +12,7 @@
 mod data;
 pub mod explain;
 pub mod feed;
+pub mod group;
 pub mod sentence;
 pub mod story;
 pub mod style;

@@ -1,10 +1,14 @@
 //! Sentences that several commands share, made from the data of the view.
 
 use bigfleet_proto::v1alpha1::MachineState;
-use bigfleet_view::v1::{ActionKind, AsOf, Decision, Expected, PauseView, PriceSource, Rule, RunnerUp, Why};
+use bigfleet_view::v1::{
+    ActionKind, AsOf, Decision, Expected, Mode, ModeView, PauseView, PriceSource, Rule, RunnerUp, Why,
+};
 use std::fmt::Write as _;
 
-use crate::words::{capacity_type, clock_time, fate, hourly, kind, kind_done, need, span, state, usd_words};
+use crate::words::{
+    capacity_type, clock_time, fate, hourly, kind, kind_done, need, rfc3339, span, state, usd_words,
+};
 
 /// By which rules a moment was decided, if not by today's.
 pub fn other_rules(as_of: &AsOf) -> String {
@@ -60,7 +64,7 @@ pub fn why(decision: &Decision) -> String {
 }
 
 /// What a machine adds, in percent of the whole demand.
-fn percent(share: f64, resources: u32) -> String {
+pub(crate) fn percent(share: f64, resources: u32) -> String {
     let percent = 100.0 * share / f64::from(resources.max(1));
     if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
@@ -224,6 +228,16 @@ pub fn expected(expected: &Expected, now_unix_nanos: i64) -> String {
     format!("expected {times} (in {soon} to {late}; {samples} seen)")
 }
 
+/// The same for a text that is read later, elsewhere: `expected 14:09:20 to 14:10:05 UTC (12 seen)`.
+pub fn expected_at(expected: &Expected) -> String {
+    let clock = |time: i64| {
+        let text = rfc3339(time);
+        text.get(11..19).unwrap_or(&text).to_owned()
+    };
+    let (from, to) = (clock(expected.from_unix_nanos), clock(expected.to_unix_nanos));
+    format!("expected {from} to {to} UTC ({} seen)", expected.samples)
+}
+
 /// Whether rails kept it from being executed.
 pub fn withheld(decision: &Decision) -> bool {
     use bigfleet_view::v1::Fate;
@@ -237,6 +251,29 @@ pub fn pause_scope(pause: &PauseView) -> String {
         _ => kind(pause.kind),
     };
     if pause.cluster.is_empty() { what } else { format!("{what} in {}", pause.cluster) }
+}
+
+/// A mode in a word: `approve`, or that it is the strictest of several.
+pub fn mode(number: i32, mixed: bool) -> String {
+    let name = match Mode::try_from(number) {
+        Ok(Mode::Auto) => "auto",
+        Ok(Mode::Approve) => "approve",
+        Ok(Mode::Observe) => "observe",
+        Ok(Mode::Unspecified) | Err(_) => "",
+    };
+    if mixed { format!("{name}, in part") } else { name.to_owned() }
+}
+
+/// An order about a mode: what it covers, since when, why and by whom.
+pub fn mode_order(order: &ModeView, now_unix_nanos: i64) -> String {
+    let what = match order.kind() {
+        ActionKind::Unspecified => "everything".to_owned(),
+        _ => kind(order.kind),
+    };
+    let scope = if order.cluster.is_empty() { what } else { format!("{what} in {}", order.cluster) };
+    let author = if order.author.is_empty() { String::new() } else { format!(" (by {})", order.author) };
+    let since = clock_time(order.since_unix_nanos, now_unix_nanos);
+    format!("{scope}: {} since {since}: {}{author}", mode(order.mode, false), order.reason)
 }
 
 /// What a pause covers, until when, why and by whom.
@@ -338,5 +375,12 @@ mod tests {
         ] {
             assert_eq!(sentence, expected);
         }
+    }
+
+    #[test]
+    fn a_time_that_is_read_elsewhere_says_in_which_zone() {
+        let at = |secs: i64| (1_800_000_000 + secs) * 1_000_000_000 + 5;
+        let expected = Expected { from_unix_nanos: at(0), to_unix_nanos: at(65), samples: 12 };
+        assert_eq!(expected_at(&expected), "expected 08:00:00 to 08:01:05 UTC (12 seen)");
     }
 }

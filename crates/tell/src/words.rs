@@ -5,7 +5,7 @@ mod names;
 mod time;
 
 pub use codes::{capacity_type, fate, kind, kind_done, reason, state};
-pub use names::{amounts, need, need_long, one_of, requirement};
+pub use names::{amounts, need, need_long, one_of, requirement, used, used_most};
 pub use time::{age, clock_time, rfc3339, short_span, span, zoned};
 
 /// `$4.56/h`. Small prices keep three figures that mean something.

@@ -10,6 +10,7 @@ use bigfleet_shard::{Bill, Cluster, ProviderId, Shard, is_paid_for};
 use tonic::Status;
 
 use crate::convert::{is_unmet, pause};
+use crate::modes;
 use crate::names::find_cluster;
 use crate::pages::Pages;
 use crate::rails::reclaim_cap;
@@ -38,7 +39,10 @@ pub(crate) fn short_counts(fleet: &Fleet) -> ShortCounts {
 /// One cluster in a line; how many of its needs are short is added by [`mark_short`].
 pub(crate) fn lane(shard: &Shard, name: &Arc<str>, cluster: &Cluster, now: i64) -> v1::Lane {
     let bill = shard.money().of_cluster(name);
+    let (mode, mode_mixed) = modes::strictest(shard, Some(name));
     v1::Lane {
+        mode: mode.into(),
+        mode_mixed,
         cluster: name.to_string(),
         machines: cluster.machines() as u32,
         usd_per_hour: bill.usd_per_hour(),
@@ -49,6 +53,7 @@ pub(crate) fn lane(shard: &Shard, name: &Arc<str>, cluster: &Cluster, now: i64) 
         paused: pauses_of(shard, name, now).any(|pause| pause.kind == 0),
         held: cluster.held.is_some(),
         reported: cluster.has_reported(),
+        r#use: Vec::new(),
     }
 }
 

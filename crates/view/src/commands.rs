@@ -15,9 +15,27 @@ use crate::v1;
 /// The longest reason and author kept.
 const MOST_TEXT: usize = 1000;
 
-fn scope(cluster: &str, kind: i32) -> Result<PauseScope, Status> {
+pub(crate) fn scope(cluster: &str, kind: i32) -> Result<PauseScope, Status> {
     let cluster = (!cluster.is_empty()).then(|| cluster.into());
     Ok(PauseScope { cluster, kind: kind_from(kind)? })
+}
+
+/// Whoever says so, with the role they are known by.
+pub(crate) fn author(named: &str, role: &str) -> String {
+    match (named.trim(), role) {
+        ("", "") => "unknown".to_owned(),
+        ("", role) => role.to_owned(),
+        (author, "") => author.to_owned(),
+        (author, role) => format!("{author} ({role})"),
+    }
+}
+
+/// Refuses texts that are too long.
+pub(crate) fn check_texts(reason: &str, author: &str) -> Result<(), Status> {
+    if reason.len() > MOST_TEXT || author.len() > MOST_TEXT {
+        return Err(Status::invalid_argument(format!("reason and author may have {MOST_TEXT} bytes each")));
+    }
+    Ok(())
 }
 
 /// Clusters whose losses are not believed.
@@ -35,18 +53,9 @@ impl<S: Shards> View<S> {
         if request.for_nanos < 0 {
             return Err(Status::invalid_argument("a pause cannot end before it begins; give a time to come"));
         }
-        if request.reason.len() > MOST_TEXT || request.author.len() > MOST_TEXT {
-            return Err(Status::invalid_argument(format!(
-                "reason and author may have {MOST_TEXT} bytes each"
-            )));
-        }
+        check_texts(&request.reason, &request.author)?;
         let scope = scope(&request.cluster, request.kind)?;
-        let author = match (request.author.trim(), role) {
-            ("", "") => "unknown".to_owned(),
-            ("", role) => role.to_owned(),
-            (author, "") => author.to_owned(),
-            (author, role) => format!("{author} ({role})"),
-        };
+        let author = author(&request.author, role);
         let order = move |shard: &mut Shard, now: i64, step: &mut Step| {
             if let Some(cluster) = &scope.cluster {
                 // A pause of a cluster nobody knows would hold nothing, and whoever asked would not notice.

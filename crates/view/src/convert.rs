@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{
-    ActionExplanation, ActionKind, Change, DomainCoverage, Exclusion, Filter, Funnel, Reason, Remedy, Rule,
-    ShortNeed,
+    ActionExplanation, ActionKind, Change, DomainChoice, DomainCoverage, Exclusion, Filter, Funnel, Lent,
+    Origins, Reason, Remedy, Rule, ShortNeed,
 };
+use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::ResourceVec;
 use bigfleet_proto::convert::resources::to_map;
 use bigfleet_shard::{Fate, Pause, Reasons};
@@ -57,6 +58,8 @@ pub(crate) fn fate(fate: Fate) -> v1::Fate {
         Fate::TakenBack => v1::Fate::TakenBack,
         Fate::LossUnconfirmed => v1::Fate::LossUnconfirmed,
         Fate::OnlyLooks => v1::Fate::OnlyLooks,
+        Fate::Observed => v1::Fate::Observed,
+        Fate::AwaitsApproval => v1::Fate::AwaitsApproval,
     }
 }
 
@@ -84,6 +87,47 @@ pub(crate) fn domain(domain: DomainCoverage) -> v1::DomainCoverage {
         machines: domain.machines as u32,
         reachable_machines: domain.reachable_machines as u32,
         reachable_per_mille: domain.reachable_per_mille,
+    }
+}
+
+/// Machine names that stand for all of a sort.
+const EXAMPLES: usize = 5;
+
+pub(crate) fn origins(origins: &Origins) -> v1::Origins {
+    let by_need = |lent: &[Lent]| {
+        let mut groups: BTreeMap<Option<&NeedKey>, v1::Lent> = BTreeMap::new();
+        for Lent { machine, need } in lent {
+            let group = groups
+                .entry(need.as_ref())
+                .or_insert_with(|| v1::Lent { need: need.as_ref().map(need_ref), ..v1::Lent::default() });
+            group.machines += 1;
+            if group.examples.len() < EXAMPLES {
+                group.examples.push(machine.to_string());
+            }
+        }
+        groups.into_values().collect()
+    };
+    v1::Origins {
+        own: origins.own as u32,
+        unkept: by_need(&origins.unkept),
+        taken_over: by_need(&origins.taken_over),
+        lost: by_need(&origins.lost),
+        given_back: origins.given_back.len() as u32,
+        given_back_examples: origins.given_back.iter().take(EXAMPLES).map(ToString::to_string).collect(),
+        gangs: origins.gangs as u32,
+    }
+}
+
+pub(crate) fn domain_choice(choice: DomainChoice) -> v1::DomainChoice {
+    let (next, next_figure) = choice.next.unwrap_or_default();
+    v1::DomainChoice {
+        domain: choice.domain.into(),
+        covers: choice.covers,
+        rule: choice.rule.code().to_owned(),
+        figure: choice.figure,
+        next: next.into(),
+        next_figure,
+        resources: choice.resources as u32,
     }
 }
 

@@ -19,7 +19,6 @@ use bigfleet_shard::{Shard, is_paid_for};
 use tonic::Status;
 
 use crate::known::Known;
-use crate::names::find_cluster;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{Past, Snapshot, Walk, blocking};
@@ -348,11 +347,6 @@ impl<S: Shards> View<S> {
         })
         .await
     }
-}
-
-/// Refuses a cluster nobody knows.
-fn check_known(name: &str, fleet: &Fleet) -> Result<(), Status> {
-    if name.is_empty() { Ok(()) } else { find_cluster(name, fleet.clusters()) }
 }
 
 #[cfg(test)]

@@ -83,6 +83,7 @@ pub(crate) fn message(at: At, decided: &Decided) -> v1::Decision {
         fate: fate(decided.fate).into(),
         why,
         recorded_edition: at.other_edition,
+        approved_by: decided.approved_by.as_deref().unwrap_or_default().to_owned(),
         ..v1::Decision::default()
     };
     if let Some(facts) = &decided.facts {

@@ -22,9 +22,11 @@ mod inspect;
 mod known;
 pub mod lint;
 mod machines;
+mod modes;
 mod names;
 mod needs;
 mod observed;
+mod outputs;
 mod own_cluster;
 mod pages;
 mod past;
@@ -36,6 +38,7 @@ mod shards;
 mod snapshot;
 mod summary;
 mod truth;
+mod utilisation;
 mod what_if;
 
 use bigfleet_proto::transport::MESSAGE_LIMIT_BYTES;
@@ -45,6 +48,7 @@ use tonic::codegen::{Bytes, StdError};
 
 pub use cost::divide;
 pub use names::{long_id, short_id};
+pub use outputs::Outputs;
 pub use service::View;
 pub use shards::{About, Gone, Shards};
 

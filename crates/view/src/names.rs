@@ -40,9 +40,7 @@ fn hash(parts: &[&str]) -> u64 {
         }
         take(0xff);
     }
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    bigfleet_model::splitmix::finalise(hash)
 }
 
 /// A need's identity for the wire.

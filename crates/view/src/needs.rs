@@ -15,6 +15,7 @@ use crate::pages::Pages;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::blocking;
+use crate::utilisation::lines;
 use crate::v1;
 
 /// Needs on one page.
@@ -25,6 +26,8 @@ pub(crate) struct NeedRow {
     pub(crate) message: v1::Need,
     /// The machines it has, to add up what they cost.
     pub(crate) machines: Vec<Box<str>>,
+    /// The machines that drain for it.
+    pub(crate) in_flight: Vec<Box<str>>,
     /// The identity it was decided under.
     pub(crate) decided_as: NeedKey,
 }
@@ -66,6 +69,12 @@ pub(crate) fn one(fleet: &Fleet, key: &NeedKey) -> Option<NeedRow> {
     Some(NeedRow::new(demand, fleet.outcome_of(key).as_ref()))
 }
 
+/// What a need asks for of what the machines it claims provide.
+pub(crate) fn used(fleet: &Fleet, key: &NeedKey) -> Vec<v1::ResourceUse> {
+    let Some(outcome) = fleet.outcome_of(key) else { return Vec::new() };
+    lines(&outcome.demand.need.aggregate, &fleet.provided_by(outcome.credited.iter().copied()))
+}
+
 /// A need as it was asked for, whatever became of it.
 pub(crate) fn asked(demand: &Demand) -> v1::Need {
     NeedRow::new(demand, None).message
@@ -84,7 +93,9 @@ impl NeedRow {
             ..v1::Need::default()
         };
         // Reported since the last cycle: nobody has decided anything about it yet.
-        let Some(outcome) = outcome else { return Self { message, machines: Vec::new(), decided_as: key } };
+        let Some(outcome) = outcome else {
+            return Self { message, machines: Vec::new(), in_flight: Vec::new(), decided_as: key };
+        };
         message.satisfied = outcome.reason.is_none();
         message.reason = reason(outcome.reason).into();
         message.deficit = amounts(&outcome.deficit);
@@ -98,8 +109,9 @@ impl NeedRow {
             domain.value.clone_into(&mut message.domain);
             message.domain_covers = domain.covers;
         }
-        let machines = outcome.credited.iter().map(|id| Box::from(*id)).collect();
-        Self { message, machines, decided_as: outcome.demand.need.key() }
+        let names = |ids: &[&str]| ids.iter().map(|id| Box::from(*id)).collect();
+        let (machines, in_flight) = (names(&outcome.credited), names(&outcome.in_flight));
+        Self { message, machines, in_flight, decided_as: outcome.demand.need.key() }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! It is read on where the last reader stopped, and only when somebody asks.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,30 +34,36 @@ pub(crate) struct Sort {
 
 /// How long something took lately, in seconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Durations(VecDeque<f32>);
+pub(crate) struct Durations {
+    samples: VecDeque<f32>,
+    /// What these come to, worked out when first asked: many machines of one sort are on their way at once.
+    took: Cell<Option<v1::Took>>,
+}
 
 impl Durations {
     fn add(&mut self, nanos: i64) {
-        if self.0.len() == SAMPLES {
-            self.0.pop_front();
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
         }
-        self.0.push_back((nanos.max(0) as f64 / 1e9) as f32);
+        self.samples.push_back((nanos.max(0) as f64 / 1e9) as f32);
+        self.took = Cell::new(None);
     }
 
     /// How long it took in one of ten cases at most, in half, and in nine of ten.
     pub(crate) fn took(&self) -> Option<v1::Took> {
-        let mut sorted: Vec<f32> = self.0.iter().copied().collect();
-        if sorted.is_empty() {
-            return None;
+        if self.samples.is_empty() || self.took.get().is_some() {
+            return self.took.get();
         }
+        let mut sorted: Vec<f32> = self.samples.iter().copied().collect();
         sorted.sort_by(f32::total_cmp);
         let quantile = |part: f64| f64::from(sorted[((sorted.len() - 1) as f64 * part).round() as usize]);
-        Some(v1::Took {
+        self.took.set(Some(v1::Took {
             samples: sorted.len() as u32,
             p10_secs: quantile(0.1),
             p50_secs: quantile(0.5),
             p90_secs: quantile(0.9),
-        })
+        }));
+        self.took.get()
     }
 }
 
@@ -260,6 +267,11 @@ impl Observed {
                 std::iter::once(pick(|seen| &seen.create)?).chain(pick(|seen| &seen.configure)).collect()
             }
             MachineState::Configuring => vec![pick(|seen| &seen.configure)?],
+            MachineState::Draining if machine.draining_for.is_none() => vec![pick(|seen| &seen.drain)?],
+            // Emptied for a need: it is bound again as soon as it is empty.
+            MachineState::Draining => {
+                std::iter::once(pick(|seen| &seen.drain)?).chain(pick(|seen| &seen.configure)).collect()
+            }
             _ => return None,
         };
         let after = |secs: f64| since.saturating_add((secs * 1e9) as i64);

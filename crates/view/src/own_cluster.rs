@@ -8,16 +8,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bigfleet_engine::Fleet;
+use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 use bigfleet_shard::Shard;
 use tonic::{Request, Response, Status};
 
+use crate::convert::amounts;
+use crate::known::{self, Known};
 use crate::needs::{self, NeedRow};
 use crate::pages::{Pages, Stream, stream};
 use crate::roles::{Right, check_own};
 use crate::service::View;
 use crate::shards::{Gone, Shards};
 use crate::snapshot::{as_of, blocking};
+use crate::truth::{is_coming, last_of};
 use crate::v1;
 
 /// Nodes in one report.
@@ -31,8 +35,21 @@ const LONGEST_BYTES: usize = 1024;
 const MILLIS: u32 = 1000;
 const LEAST_MILLIS: u32 = 100;
 
-/// Verdicts by cluster, and the cycle they are of.
-type Told = (v1::AsOf, Arc<BTreeMap<String, Vec<v1::Verdict>>>);
+/// Sizes told of a need that asks for pieces too large for them.
+const MOST_SIZES: usize = 8;
+/// Short needs looked at for such sizes after one cycle, and machines on their way that are looked up.
+const MOST_LOOKED_AT: usize = 1000;
+const MOST_COMING: usize = 20_000;
+
+/// What a cluster is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Own {
+    needs: Vec<v1::Verdict>,
+    coming: Vec<v1::Coming>,
+}
+
+/// What clusters are told, and the cycle it is of.
+type Told = (v1::AsOf, Arc<BTreeMap<String, Own>>);
 
 /// What clusters hear and say.
 #[derive(Debug, Default)]
@@ -40,6 +57,17 @@ pub(crate) struct OwnClusters {
     /// Held while they are worked out: of many who ask after a cycle one does it.
     verdicts: tokio::sync::Mutex<Option<((u64, i64), Told)>>,
     nodes: Mutex<BTreeMap<String, Arc<v1::NodeReport>>>,
+}
+
+/// What was worked out away from the shard.
+struct Judged {
+    verdicts: Vec<v1::Verdict>,
+    /// Those that are short, with the identity they were decided under.
+    short: Vec<(usize, NeedKey)>,
+    /// Machines that drain for needs, with the need.
+    in_flight: Vec<(Box<str>, usize)>,
+    /// Machines on their way to clusters.
+    coming: Vec<Box<str>>,
 }
 
 fn verdict(row: NeedRow) -> v1::Verdict {
@@ -57,20 +85,86 @@ fn verdict(row: NeedRow) -> v1::Verdict {
         domain: message.domain,
         parked: message.parked,
         key: message.key,
+        ..v1::Verdict::default()
     }
 }
 
-/// All verdicts by cluster; those that are short with the identity they were decided under.
-fn verdicts(fleet: &Fleet) -> (Vec<v1::Verdict>, Vec<(usize, NeedKey)>) {
-    let mut short = Vec::new();
-    let mut all = Vec::new();
+/// Whether smaller pieces might find a place where this need found none.
+fn may_be_too_large(verdict: &v1::Verdict) -> bool {
+    use v1::Reason::{NoMatchingSupply, PreemptionExhausted, PriorityStarved};
+    matches!(verdict.reason(), NoMatchingSupply | PreemptionExhausted | PriorityStarved)
+        && verdict.key.as_ref().is_some_and(|key| key.group.is_empty())
+}
+
+fn judge(fleet: &Fleet) -> Judged {
+    let mut judged =
+        Judged { verdicts: Vec::new(), short: Vec::new(), in_flight: Vec::new(), coming: Vec::new() };
+    let mut looked_at = 0;
     for row in needs::all(fleet) {
-        if !row.message.satisfied {
-            short.push((all.len(), row.decided_as.clone()));
+        let at = judged.verdicts.len();
+        judged.in_flight.extend(row.in_flight.iter().cloned().map(|machine| (machine, at)));
+        let (is_short, decided_as) = (!row.message.satisfied, row.decided_as.clone());
+        let mut verdict = verdict(row);
+        if is_short && may_be_too_large(&verdict) && looked_at < MOST_LOOKED_AT {
+            looked_at += 1;
+            let sizes = fleet.too_small(&decided_as, MOST_SIZES);
+            verdict.too_small = sizes.iter().map(|size| v1::Amounts { amounts: amounts(size) }).collect();
         }
-        all.push(verdict(row));
+        if is_short {
+            judged.short.push((at, decided_as));
+        }
+        judged.verdicts.push(verdict);
     }
-    (all, short)
+    let mut clusters: Vec<&str> =
+        judged.verdicts.iter().filter_map(|verdict| Some(&*verdict.key.as_ref()?.cluster)).collect();
+    clusters.sort_unstable();
+    clusters.dedup();
+    let coming = clusters.into_iter().flat_map(|cluster| fleet.coming(cluster)).map(Box::from);
+    judged.coming = coming.take(MOST_COMING).collect();
+    judged
+}
+
+impl Judged {
+    /// Adds when machines are expected, and sorts everything by cluster.
+    fn by_cluster(self, expected: Vec<(Known, Option<v1::Expected>)>) -> BTreeMap<String, Own> {
+        let Self { mut verdicts, in_flight, .. } = self;
+        let mut told: BTreeMap<String, Own> = BTreeMap::new();
+        let mut by_machine: BTreeMap<Box<str>, Option<v1::Expected>> = BTreeMap::new();
+        for (known, expected) in expected.into_iter().filter(|(known, _)| is_coming(known)) {
+            let machine_id = known.machine.id.to_string();
+            if known.machine.state != MachineState::Draining {
+                let cluster = match known.bound_for() {
+                    Some(key) => key.cluster.to_string(),
+                    None => known.machine.cluster.to_string(),
+                };
+                told.entry(cluster).or_default().coming.push(v1::Coming { machine_id, expected });
+            }
+            by_machine.insert(known.machine.id.clone(), expected);
+        }
+        let add = |verdict: &mut v1::Verdict, machine: &str| {
+            let Some(expected) = by_machine.get(machine) else { return };
+            verdict.coming += 1;
+            if let Some(this) = *expected {
+                verdict.expected = Some(last_of(verdict.expected, this));
+            }
+        };
+        if !by_machine.is_empty() {
+            for verdict in &mut verdicts {
+                for machine in std::mem::take(&mut verdict.machines) {
+                    add(verdict, &machine);
+                    verdict.machines.push(machine);
+                }
+            }
+            for (machine, at) in in_flight {
+                add(&mut verdicts[at], &machine);
+            }
+        }
+        for verdict in verdicts {
+            let cluster = verdict.key.as_ref().map(|key| key.cluster.clone()).unwrap_or_default();
+            told.entry(cluster).or_default().needs.push(verdict);
+        }
+        told
+    }
 }
 
 impl<S: Shards> View<S> {
@@ -86,22 +180,21 @@ impl<S: Shards> View<S> {
         let Some((of, fleet, as_of)) = self.shards.inspect(look).await? else {
             return cached.as_ref().map(|(_, told)| told.clone()).ok_or_else(|| Gone.into());
         };
-        let (mut all, short) = blocking(move || Ok(verdicts(&fleet))).await?;
+        let mut judged = blocking(move || Ok(judge(&fleet))).await?;
         let look = move |shard: &Shard, _| {
-            for (at, key) in &short {
+            for (at, key) in &judged.short {
                 if let Some(shortfall) = shard.ledger().get(key) {
-                    all[*at].short_since_unix_nanos = shortfall.since.unix_nanos;
+                    judged.verdicts[*at].short_since_unix_nanos = shortfall.since.unix_nanos;
                 }
             }
-            all
+            judged
         };
-        let all = self.shards.inspect(look).await?;
-        let mut by_cluster: BTreeMap<String, Vec<v1::Verdict>> = BTreeMap::new();
-        for verdict in all {
-            let cluster = verdict.key.as_ref().map(|key| key.cluster.clone()).unwrap_or_default();
-            by_cluster.entry(cluster).or_default().push(verdict);
-        }
-        let told = (as_of, Arc::new(by_cluster));
+        let mut judged = self.shards.inspect(look).await?;
+        let mut coming = std::mem::take(&mut judged.coming);
+        coming.extend(judged.in_flight.iter().map(|(machine, _)| machine.clone()).take(MOST_COMING));
+        let coming = known::named(&*self.shards, coming).await?;
+        let expected = self.expectations(coming, as_of.now_unix_nanos).await?;
+        let told = (as_of, Arc::new(judged.by_cluster(expected)));
         *cached = Some((of, told.clone()));
         Ok(told)
     }
@@ -114,14 +207,15 @@ impl<S: Shards> View<S> {
         let millis = if request.min_interval_millis == 0 { MILLIS } else { request.min_interval_millis };
         let interval = Duration::from_millis(millis.max(LEAST_MILLIS).into());
         let mut cycles = self.shards.cycles();
-        let mut last: Option<Vec<v1::Verdict>> = None;
+        let mut last: Option<Own> = None;
         loop {
             cycles.mark_unchanged();
             let (as_of, by_cluster) = self.told().await?;
-            let needs = by_cluster.get(&request.cluster_id).cloned().unwrap_or_default();
-            if last.as_ref() != Some(&needs) {
-                pages.send(v1::Verdicts { as_of: Some(as_of), needs: needs.clone() }).await?;
-                last = Some(needs);
+            let own = by_cluster.get(&request.cluster_id).cloned().unwrap_or_default();
+            if last.as_ref() != Some(&own) {
+                let Own { needs, coming } = own.clone();
+                pages.send(v1::Verdicts { as_of: Some(as_of), needs, coming }).await?;
+                last = Some(own);
             }
             tokio::select! {
                 () = self.about.clock.sleep(interval) => {}

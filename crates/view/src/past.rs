@@ -17,7 +17,7 @@ use crate::clusters::{ShortCounts, mark_short, short_counts};
 use crate::convert::pause;
 use crate::names::find_cluster;
 use crate::pages::Pages;
-use crate::rails::totals;
+use crate::rails::{losses, totals};
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{Past, Snapshot, blocking};
@@ -281,7 +281,12 @@ impl Past {
             demand_drop: settings.demand_drop,
             supply_drop: settings.supply_drop,
             confirmations: settings.confirmations,
-            // Records tell what was withheld, not how the books of the purchase rail stood.
+            purchase_fraction: settings.purchase_fraction,
+            purchase_window_nanos: settings.purchase_window_nanos,
+            purchase_usd_per_hour: settings.purchase_usd_per_hour,
+            replacements_usd_per_hour: surroundings.purchases.usd_per_hour,
+            losses: losses(&surroundings.purchases, settings),
+            // Records do not keep modes.
             ..v1::Rails::default()
         })
     }

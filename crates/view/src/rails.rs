@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::ActionKind;
-use bigfleet_shard::{Cluster, Fate, Ordered, Shard};
+use bigfleet_shard::{Cluster, Fate, Ordered, Purchases, Settings, Shard};
 use tonic::Status;
 
 use crate::clusters::{held_rollup, provider};
 use crate::convert::{fate, kind, pause};
 use crate::decisions::{self, message};
+use crate::modes;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::as_of;
@@ -63,6 +64,7 @@ impl<S: Shards> View<S> {
 
 fn look(shard: &Shard, now: i64, simulated: bool, capped: &BTreeSet<Arc<str>>) -> v1::Rails {
     let config = shard.config();
+    let books = shard.purchases(now);
     let since = now - config.rails.reclaim_window;
     let reclaimed = |cluster: &Cluster| cluster.reclaims.iter().any(|(at, _)| *at > since);
     let caps = shard.clusters().iter().filter(|(name, cluster)| reclaimed(cluster) || capped.contains(*name));
@@ -95,26 +97,28 @@ fn look(shard: &Shard, now: i64, simulated: bool, capped: &BTreeSet<Arc<str>>) -
         purchase_fraction: config.rails.purchase_fraction,
         purchase_window_nanos: config.rails.purchase_window,
         purchase_usd_per_hour: config.rails.purchase_usd_per_hour,
-        replacements_usd_per_hour: shard.replacement_usd_per_hour(),
-        losses: losses(shard, now),
+        replacements_usd_per_hour: books.usd_per_hour,
+        losses: losses(&books, &shard.settings()),
+        mode: modes::strictest(shard, None).0.into(),
+        modes: modes::orders(shard),
+        proposals: modes::waiting(shard, now),
     }
 }
 
-/// Losses that are not believed yet.
-fn losses(shard: &Shard, now: i64) -> Vec<v1::SuspiciousLoss> {
-    let each = shard.suspicious_losses().map(|(cluster, provider, account)| {
-        let pace = shard.purchase_pace(cluster, now);
-        v1::SuspiciousLoss {
-            cluster: cluster.to_string(),
-            provider: shard.providers()[usize::from(provider.0)].name.to_string(),
-            since_unix_nanos: account.since_unix_nanos,
-            machines: account.lost.len() as u32,
-            usd_per_hour: account.usd_per_hour(),
-            seen: account.confirmation.map_or(0, |confirmation| confirmation.seen),
-            of: shard.config().guard.confirmations,
-            may_replace: pace.most,
-            replaced: pace.used,
-        }
+/// Losses that are not believed yet, now or in a record.
+pub(crate) fn losses(books: &Purchases, settings: &Settings) -> Vec<v1::SuspiciousLoss> {
+    let name =
+        |place: u16| settings.providers.get(usize::from(place)).map(|provider| provider.name.to_string());
+    let each = books.losses.iter().map(|loss| v1::SuspiciousLoss {
+        cluster: loss.cluster.to_string(),
+        provider: name(loss.provider).unwrap_or_default(),
+        since_unix_nanos: loss.since_unix_nanos,
+        machines: loss.machines,
+        usd_per_hour: loss.usd_per_hour,
+        seen: loss.seen,
+        of: settings.confirmations,
+        may_replace: loss.may_replace,
+        replaced: loss.replaced,
     });
     each.collect()
 }

@@ -7,6 +7,7 @@ use bigfleet_proto::v1alpha1::{InspectNeedsRequest, InspectNeedsResponse};
 use bigfleet_record::tape::Reader;
 use tonic::{Request, Response, Status};
 
+use crate::outputs::Outputs;
 use crate::own_cluster::OwnClusters;
 use crate::pages::{Pages, Stream, stream};
 use crate::roles::{Right, check};
@@ -24,6 +25,7 @@ pub struct View<S> {
     pub(crate) verdicts: Arc<VerdictCache>,
     pub(crate) own_clusters: Arc<OwnClusters>,
     pub(crate) watched: Watched,
+    pub(crate) outputs: Option<Arc<dyn Outputs>>,
 }
 
 impl<S> Clone for View<S> {
@@ -34,6 +36,7 @@ impl<S> Clone for View<S> {
             verdicts: self.verdicts.clone(),
             own_clusters: self.own_clusters.clone(),
             watched: self.watched.clone(),
+            outputs: self.outputs.clone(),
         }
     }
 }
@@ -42,7 +45,13 @@ impl<S: Shards> View<S> {
     /// The view of a shard. Clone it to serve it under each name.
     pub fn new(shards: Arc<S>, about: About) -> Self {
         let (verdicts, own_clusters, watched) = Default::default();
-        Self { shards, about: Arc::new(about), verdicts, own_clusters, watched }
+        Self { shards, about: Arc::new(about), verdicts, own_clusters, watched, outputs: None }
+    }
+
+    /// The same, able to ask the providers behind machines.
+    #[must_use]
+    pub fn asking(self, outputs: Arc<dyn Outputs>) -> Self {
+        Self { outputs: Some(outputs), ..self }
     }
 
     async fn version(&self, role: &str) -> Result<v1::Version, Status> {
@@ -108,6 +117,7 @@ impl<S: Shards> v1::view_server::View for View<S> {
     type ListMachinesStream = Stream<v1::MachinePage>;
     type ListClustersStream = Stream<v1::ClusterPage>;
     type ListDecisionsStream = Stream<v1::DecisionPage>;
+    type ListProposalsStream = Stream<v1::ProposalPage>;
     type ListOffersStream = Stream<v1::OfferPage>;
     type ListProvidersStream = Stream<v1::ProviderPage>;
     type ListSessionsStream = Stream<v1::SessionPage>;
@@ -191,6 +201,33 @@ impl<S: Shards> v1::view_server::View for View<S> {
 
     async fn get_rails(&self, request: Request<v1::GetRailsRequest>) -> Result<Response<v1::Rails>, Status> {
         answer!(self, request, rails_at)
+    }
+
+    async fn get_modes(&self, request: Request<v1::GetModesRequest>) -> Result<Response<v1::Modes>, Status> {
+        answer!(self, request, modes)
+    }
+
+    async fn list_proposals(
+        &self,
+        request: Request<v1::ListProposalsRequest>,
+    ) -> Result<Response<Self::ListProposalsStream>, Status> {
+        list!(self, request, list_proposals)
+    }
+
+    async fn set_mode(
+        &self,
+        request: Request<v1::SetModeRequest>,
+    ) -> Result<Response<v1::SetModeAnswer>, Status> {
+        let role = check(request.extensions(), Right::Command)?;
+        Ok(Response::new(self.set_mode(request.into_inner(), role).await?))
+    }
+
+    async fn approve(
+        &self,
+        request: Request<v1::ApproveRequest>,
+    ) -> Result<Response<v1::ApproveAnswer>, Status> {
+        let role = check(request.extensions(), Right::Command)?;
+        Ok(Response::new(self.approve(request.into_inner(), role).await?))
     }
 
     async fn get_costs(&self, request: Request<v1::GetCostsRequest>) -> Result<Response<v1::Costs>, Status> {

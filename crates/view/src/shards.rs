@@ -29,6 +29,11 @@ pub trait Shards: Send + Sync + 'static {
 
     /// The number of the last cycle, changed after each.
     fn cycles(&self) -> watch::Receiver<u64>;
+
+    /// How long the last cycles took, the oldest first, in nanoseconds of real time; empty if nobody measures.
+    fn cycle_times(&self) -> Vec<i64> {
+        Vec::new()
+    }
 }
 
 /// The shard has stopped.

@@ -100,7 +100,7 @@ impl Snapshot {
 
     /// Adds to a need what was known beside the fleet: since when it is short, when it tries again, what its machines cost.
     pub(crate) fn fill(&self, row: NeedRow) -> v1::Need {
-        let NeedRow { mut message, machines, decided_as } = row;
+        let NeedRow { mut message, machines, decided_as, .. } = row;
         let since = match &self.past {
             Some(past) => {
                 past.around.as_ref().and_then(|around| around.short_since.get(&decided_as)).copied()

@@ -12,12 +12,14 @@ use tonic::Status;
 use crate::clusters::{self, ShortCounts, mark_short, short_counts, supply_cell};
 use crate::convert::{amounts, reason};
 use crate::decisions::{self, Wanted, of_record};
+use crate::modes;
 use crate::names::need_ref;
 use crate::pages::Pages;
 use crate::rails::totals;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{as_of, blocking};
+use crate::utilisation::Utilisation;
 use crate::v1;
 
 /// Short needs told one by one.
@@ -36,6 +38,7 @@ const MILLIS: u32 = 500;
 pub(crate) struct Verdicts {
     counts: ShortCounts,
     worst: Vec<v1::Shortfall>,
+    utilisation: Utilisation,
 }
 
 /// The verdicts of the last cycle anybody asked about.
@@ -43,7 +46,11 @@ pub(crate) type VerdictCache = Mutex<Option<((u64, i64), Arc<Verdicts>)>>;
 
 impl Verdicts {
     pub(crate) fn of(fleet: &Fleet) -> Self {
-        Self { counts: short_counts(fleet), worst: shortfalls(fleet, Some(WORST), &|_| true).0 }
+        Self {
+            counts: short_counts(fleet),
+            worst: shortfalls(fleet, Some(WORST), &|_| true).0,
+            utilisation: Utilisation::of(fleet),
+        }
     }
 }
 
@@ -88,6 +95,14 @@ pub(crate) fn since(ledger: &BTreeMap<NeedKey, Shortfall>, shortfalls: &mut [v1:
     }
 }
 
+/// How long the last cycles took, in short.
+fn cycle_times(mut nanos: Vec<i64>) -> Option<v1::CycleTimes> {
+    let last_nanos = *nanos.last()?;
+    nanos.sort_unstable();
+    let (cycles, median_nanos) = (nanos.len() as u32, nanos[nanos.len() / 2]);
+    Some(v1::CycleTimes { cycles, last_nanos, median_nanos, worst_nanos: *nanos.last()? })
+}
+
 fn summarise(shard: &Shard, now: i64, simulated: bool) -> v1::Summary {
     let money = shard.money();
     let lanes = shard.clusters().iter().map(|(name, cluster)| clusters::lane(shard, name, cluster, now));
@@ -99,6 +114,8 @@ fn summarise(shard: &Shard, now: i64, simulated: bool) -> v1::Summary {
         idle_usd_per_hour: money.idle().usd_per_hour(),
         needs: shard.engine().need_count() as u32,
         pauses: shard.pauses().len() as u32,
+        mode: modes::strictest(shard, None).0.into(),
+        proposals: modes::waiting(shard, now),
         dry_run: shard.config().rails.dry_run,
         moves: shard.queues().calling as u32,
         providers: (0..shard.providers().len()).map(|at| clusters::provider_brief(shard, at, now)).collect(),
@@ -131,11 +148,16 @@ impl<S: Shards> View<S> {
         };
         let held = recent.last().into_iter().flat_map(|record| decisions::withheld(record));
         summary.withheld = totals(held.map(|ordered| (ordered.action.kind, ordered.fate)));
-        summary.lanes.iter_mut().for_each(|lane| mark_short(lane, &verdicts.counts));
+        for lane in &mut summary.lanes {
+            mark_short(lane, &verdicts.counts);
+            verdicts.utilisation.mark(lane);
+        }
+        summary.r#use.clone_from(&verdicts.utilisation.fleet);
         (summary.unmet, summary.short) =
             verdicts.counts.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         summary.worst.clone_from(&verdicts.worst);
         since(&ledger, &mut summary.worst);
+        summary.cycle_times = cycle_times(self.shards.cycle_times());
         summary.recent = Wanted::default().of_recent_folded(&recent, most as usize);
         Ok(summary)
     }
@@ -206,5 +228,17 @@ impl<S: Shards> View<S> {
             pages.send(v1::ShortfallPage { as_of, shortfalls, total: total.take() }).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_cycles_are_told_in_short() {
+        assert_eq!(cycle_times(Vec::new()), None);
+        let expected = v1::CycleTimes { cycles: 3, last_nanos: 2, median_nanos: 2, worst_nanos: 9 };
+        assert_eq!(cycle_times(vec![1, 9, 2]), Some(expected));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use bigfleet_model::machine::MachineState;
 use tonic::Status;
 
 use crate::known::Known;
@@ -17,6 +18,25 @@ const PATIENCE_MILLIS: i64 = 40;
 
 /// What was observed, for everybody who asks.
 pub(crate) type Watched = Arc<Mutex<Observed>>;
+
+/// Whether a machine is on its way to somebody: it is made or bound, or emptied for a need.
+pub(crate) fn is_coming(known: &Known) -> bool {
+    match known.machine.state {
+        MachineState::Creating | MachineState::Configuring => true,
+        MachineState::Draining => known.machine.draining_for.is_some(),
+        _ => false,
+    }
+}
+
+/// When the last of several is expected: all of them are there when it is.
+pub(crate) fn last_of(so_far: Option<v1::Expected>, this: v1::Expected) -> v1::Expected {
+    let last = so_far.unwrap_or(this);
+    v1::Expected {
+        from_unix_nanos: last.from_unix_nanos.max(this.from_unix_nanos),
+        to_unix_nanos: last.to_unix_nanos.max(this.to_unix_nanos),
+        samples: last.samples.min(this.samples),
+    }
+}
 
 impl<S: Shards> View<S> {
     /// Adds when machines on their way are expected, as far as the record says in a short time. Nothing without a record.

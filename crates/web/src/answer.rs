@@ -27,6 +27,16 @@ impl Refusal {
         Self { status, code, message: message.into() }
     }
 
+    /// What is said about it.
+    pub(crate) fn words(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether what was asked about is not known here.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// Something in the question makes no sense; the message names it and its bound.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)

@@ -19,6 +19,9 @@ struct Point {
     actions: u32,
     /// Actions withheld by the last cycle.
     withheld: u32,
+    /// Of what bound machines provide, how much is asked for; in hundredths. None if nothing is provided.
+    cpu: Option<f64>,
+    memory: Option<f64>,
 }
 
 /// Moments, the oldest first.
@@ -49,6 +52,8 @@ pub(crate) struct Columns {
     bound: Vec<u32>,
     actions: Vec<u32>,
     withheld: Vec<u32>,
+    cpu: Vec<Option<f64>>,
+    memory: Vec<Option<f64>>,
 }
 
 impl History {
@@ -73,6 +78,8 @@ impl History {
             bound: summary.lanes.iter().map(|lane| lane.machines).sum(),
             actions,
             withheld: summary.withheld.iter().map(|count| count.actions).sum(),
+            cpu: used(summary, "cpu"),
+            memory: used(summary, "memory"),
         };
         if let Some(last) = self.points.last_mut().filter(|_| self.filled < self.stride) {
             *last = merged(*last, point);
@@ -105,9 +112,17 @@ impl History {
             columns.bound.push(point.bound);
             columns.actions.push(point.actions);
             columns.withheld.push(point.withheld);
+            columns.cpu.push(point.cpu);
+            columns.memory.push(point.memory);
         }
         columns
     }
+}
+
+/// What share of a resource of bound machines is asked for, in hundredths.
+fn used(summary: &Summary, resource: &str) -> Option<f64> {
+    let line = summary.r#use.iter().find(|line| line.resource == resource && line.provided > 0.0)?;
+    Some((1000.0 * line.asked / line.provided).round() / 10.0)
 }
 
 /// Two neighbours as one: the later level, but no peak of what is wrong is lost, and actions add up.

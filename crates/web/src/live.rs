@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bigfleet_net::Clock;
 use bigfleet_tell::feed::Fresh;
-use bigfleet_view::v1::{Decision, Fate, FateCount, Summary, SupplyCell, WatchEvent, WatchRequest};
+use bigfleet_view::v1::{
+    CycleTimes, Decision, Fate, FateCount, ResourceUse, Summary, SupplyCell, WatchEvent, WatchRequest,
+};
 use tokio::sync::watch;
 
 use crate::history::{Columns, History};
@@ -50,6 +52,9 @@ pub(crate) struct Link {
     pub(crate) trouble: String,
     /// How long it has not been heard, in seconds of this machine's clock; none if it never was.
     pub(crate) silent_secs: Option<f64>,
+    /// Its last cycle, and how long the last ones took, in milliseconds: of how many, the last, half of them less, the worst.
+    pub(crate) cycle: u64,
+    pub(crate) cycle_millis: Option<(u32, f64, f64, f64)>,
 }
 
 impl Live {
@@ -153,7 +158,15 @@ impl Live {
         let link = |at: usize| {
             let state = self.state(at);
             let heard = (state.heard_unix_nanos > 0).then_some(state.heard_unix_nanos);
+            let summary = state.summary.as_ref();
+            let millis = |nanos: i64| nanos as f64 / 1e6;
+            let times = summary.and_then(|summary| summary.cycle_times.as_ref()).map(|times| {
+                let CycleTimes { cycles, last_nanos, median_nanos, worst_nanos } = *times;
+                (cycles, millis(last_nanos), millis(median_nanos), millis(worst_nanos))
+            });
             Link {
+                cycle: summary.and_then(|summary| summary.as_of.as_ref()).map_or(0, |as_of| as_of.cycle),
+                cycle_millis: times,
                 shard: state.name.clone(),
                 connected: state.connected,
                 trouble: state.trouble.clone(),
@@ -207,6 +220,7 @@ fn together(several: &[Arc<Summary>]) -> Summary {
     let mut all = Summary { as_of: several[0].as_of.clone(), ..Summary::default() };
     let mut supply: BTreeMap<(i32, i32), SupplyCell> = BTreeMap::new();
     let mut withheld: BTreeMap<(i32, i32), FateCount> = BTreeMap::new();
+    let mut used: BTreeMap<&str, ResourceUse> = BTreeMap::new();
     for one in several {
         for cell in &one.supply {
             let sum = supply.entry((cell.capacity_type, cell.state)).or_insert_with(|| SupplyCell {
@@ -221,6 +235,14 @@ fn together(several: &[Arc<Summary>]) -> Summary {
             let sum = withheld.entry((count.kind, count.fate)).or_insert(FateCount { actions: 0, ..*count });
             sum.actions += count.actions;
         }
+        for line in &one.r#use {
+            let sum = used
+                .entry(&line.resource)
+                .or_insert_with(|| ResourceUse { resource: line.resource.clone(), ..ResourceUse::default() });
+            sum.asked += line.asked;
+            sum.provided += line.provided;
+            sum.idle += line.idle;
+        }
         all.lanes.extend(one.lanes.iter().cloned());
         all.worst.extend(one.worst.iter().cloned());
         all.providers.extend(one.providers.iter().cloned());
@@ -230,9 +252,13 @@ fn together(several: &[Arc<Summary>]) -> Summary {
         all.unmet += one.unmet;
         all.short += one.short;
         all.pauses += one.pauses;
+        all.proposals += one.proposals;
+        // The strictest has the highest number.
+        all.mode = all.mode.max(one.mode);
         all.moves += one.moves;
         all.dry_run |= one.dry_run;
     }
+    all.r#use = used.into_values().collect();
     all.supply = supply.into_values().collect();
     all.withheld = withheld.into_values().collect();
     all.lanes.sort_by(|a, b| a.cluster.cmp(&b.cluster));

@@ -1,17 +1,13 @@
 //! Serving: plain on loopback, TLS elsewhere; few callers at once, and none that does not begin.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
 use axum::routing::{get, post};
-use axum::serve::Listener;
-use bigfleet_net::{Connection, SystemClock, TlsFiles, incoming};
+use bigfleet_net::{TlsFiles, pages};
 use tokio::net::TcpListener;
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::ReceiverStream;
 
 use crate::site::Site;
 use crate::{api, assets, guard, stream};
@@ -47,11 +43,7 @@ pub async fn serve(
             Some(config)
         }
     };
-    let address = listener.local_addr()?;
-    let clock = Arc::new(SystemClock::start());
-    let callers = Callers { address, connections: incoming(listener, config, clock, MOST_CONNECTIONS) };
-    axum::serve(callers, router(site)).with_graceful_shutdown(stop).await?;
-    Ok(())
+    Ok(pages::serve(listener, config, MOST_CONNECTIONS, router(site), stop).await?)
 }
 
 fn router(site: Arc<Site>) -> Router {
@@ -85,30 +77,4 @@ fn router(site: Arc<Site>) -> Router {
         .fallback(get(assets::asset))
         .layer(middleware::from_fn_with_state(site.clone(), guard::checked))
         .with_state(site)
-}
-
-/// Connections as axum wants them.
-struct Callers {
-    address: SocketAddr,
-    connections: ReceiverStream<io::Result<Connection>>,
-}
-
-impl Listener for Callers {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        loop {
-            match self.connections.next().await {
-                Some(Ok(connection)) => return (connection, self.address),
-                Some(Err(error)) => tracing::warn!(%error, "a connection could not be accepted"),
-                // The acceptor is gone only with the runtime.
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
 }

@@ -1,10 +1,10 @@
 // Fleet: what there is, who has it, what it costs, and what is being decided.
 import type { JSX } from 'preact';
 import { Chart } from '../chart';
-import { ago, clock, hourly, int, usd, word } from '../format';
+import { ago, amount, clock, hourly, int, usd, word } from '../format';
 import { useLive } from '../live';
 import { href } from '../router';
-import type { Group, Lane, Summary, SupplyCell } from '../types';
+import type { Group, Lane, ResourceUse, Summary, SupplyCell } from '../types';
 import { Bar, Card, Empty, Head, Linked, Pill, namesIn } from '../ui';
 
 const MOVING = new Set(['creating', 'configuring', 'draining', 'deleting']);
@@ -76,18 +76,87 @@ export function Supply(props: { cells: SupplyCell[]; links?: boolean }): JSX.Ele
   );
 }
 
+/** Short of what is asked for, or how much of what is provided is asked for. */
+function share(line: ResourceUse): { part: number; text: string; tone: string } {
+  if (line.provided <= 0) return line.asked > 0 ? { part: 0, text: 'none', tone: 'bad' } : { part: 0, text: '–', tone: 'dim' };
+  const part = line.asked / line.provided;
+  return { part, text: `${Math.round(100 * part)} %`, tone: part > 1.0005 ? 'bad' : '' };
+}
+
+/** Asked for against provided, resource by resource. */
+function Use(props: { lines: ResourceUse[] }): JSX.Element {
+  const lines = props.lines.filter((line) => line.asked > 0 || line.provided > 0);
+  if (!lines.length) return <Empty>Nothing is asked for, and nothing is bound.</Empty>;
+  return (
+    <table class="use">
+      <thead>
+        <tr><th scope="col">Resource</th><th scope="col" class="num">asked for</th><th scope="col" class="num">provided</th><th scope="col" class="num">idle</th><th scope="col" class="num">used</th></tr>
+      </thead>
+      <tbody>
+        {lines.map((line) => {
+          const { part, text, tone } = share(line);
+          return (
+            <tr>
+              <th scope="row">
+                {line.resource}
+                <Bar
+                  label={`${line.resource}: ${text} of what is provided is asked for`}
+                  total={100}
+                  parts={[
+                    { n: Math.min(100, Math.round(100 * part)), tone: part > 1.0005 ? 'b-failed' : 'b-bound', title: '% asked for' },
+                    { n: Math.max(0, 100 - Math.round(100 * part)), tone: 'b-quota', title: '% provided and not asked for' },
+                  ]}
+                />
+              </th>
+              <td class="num">{amount(line.asked, line.resource)}</td>
+              <td class="num">{amount(line.provided, line.resource)}</td>
+              <td class="num dim">{amount(line.idle, line.resource)}</td>
+              <td class={`num strong ${tone}`}>{text}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+/** A cluster's, in a cell: cpu and memory. */
+function LaneUse(props: { lane: Lane }): JSX.Element {
+  const said = ['cpu', 'memory'].map((name) => {
+    const line = props.lane.use?.find((one) => one.resource === name);
+    return line ? share(line).text : '–';
+  });
+  const title = (props.lane.use ?? []).map((line) => `${line.resource}: ${amount(line.asked, line.resource)} asked for, ${amount(line.provided, line.resource)} provided`).join('; ');
+  return <span title={title}>{said.join(' / ')}</span>;
+}
+
 function laneState(lane: Lane): JSX.Element {
   if (lane.unmet) return <Pill tone="bad">{int(lane.unmet)} unmet</Pill>;
   if (lane.short) return <Pill tone="warn">{int(lane.short)} waiting</Pill>;
   return <Pill tone="good">all covered</Pill>;
 }
 
+/** The mode of a cluster, and what else keeps the shard from acting on it. */
 export function laneMode(lane: Lane, summary: Summary): JSX.Element {
-  if (lane.paused) return <Pill tone="warn">paused</Pill>;
-  if (summary.dry_run) return <Pill tone="info">dry run</Pill>;
-  if (!lane.connected) return <Pill tone="bad">not connected</Pill>;
-  if (lane.held) return <Pill tone="warn" title="Its last report asks for far less and waits to be confirmed">held</Pill>;
-  return <Pill>auto</Pill>;
+  const held = lane.paused ? <Pill tone="warn">paused</Pill>
+    : summary.dry_run ? <Pill tone="info">dry run</Pill>
+    : !lane.connected ? <Pill tone="bad">not connected</Pill>
+    : lane.held ? <Pill tone="warn" title="Its last report asks for far less and waits to be confirmed">held</Pill>
+    : null;
+  const isAuto = !lane.mode || lane.mode === 'auto';
+  return <>{(!held || !isAuto) && <ModePill mode={lane.mode} mixed={lane.mode_mixed} />} {held}</>;
+}
+
+const TRUST: Record<string, string> = {
+  observe: 'Nothing is executed: bigfleet mode --report says what would be',
+  approve: 'What it wants to do waits for a yes: bigfleet get proposals',
+};
+
+/** How much is done without asking. */
+export function ModePill(props: { mode: string | null | undefined; mixed: boolean | undefined }): JSX.Element {
+  const mode = props.mode ?? 'auto';
+  const said = props.mixed ? `${mode}, in part` : mode;
+  return mode in TRUST ? <Pill tone="info" title={TRUST[mode]}>{said}</Pill> : <Pill>{said}</Pill>;
 }
 
 export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
@@ -100,6 +169,7 @@ export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
           <th scope="col" class="num">machines</th>
           <th scope="col" class="num">$/h</th>
           <th scope="col" class="num">needs</th>
+          <th scope="col" class="num wide">cpu / memory used</th>
           <th scope="col">demand</th>
           <th scope="col">mode</th>
         </tr>
@@ -111,6 +181,7 @@ export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
             <td class="num">{int(lane.machines)}</td>
             <td class="num">{usd(lane.usd_per_hour)}</td>
             <td class="num">{int(lane.needs)}</td>
+            <td class="num wide"><LaneUse lane={lane} /></td>
             <td>{laneState(lane)}</td>
             <td>{laneMode(lane, props.summary)}</td>
           </tr>
@@ -197,6 +268,9 @@ export function Fleet(): JSX.Element {
         <div class="stack">
           <Card title="Supply" aside={<span class="legend"><i class="b-bound" />bound <i class="b-moving" />moving <i class="b-idle" />idle <i class="b-failed" />failed <i class="b-quota" />quota</span>}>
             <Supply cells={summary.supply} />
+          </Card>
+          <Card title="Utilisation: asked for against provided">
+            <Use lines={summary.use ?? []} />
           </Card>
           <Card title="Clusters">
             <Lanes lanes={summary.lanes} summary={summary} />

@@ -38,6 +38,7 @@ interface Rails {
     reclaim_window_secs: number;
     max_actions_per_cycle: number;
     dry_run: boolean;
+    mode?: string | null;
     max_moves: number;
     moves: number;
     caps: { cluster: string; configured: number; cap: number; used: number }[];
@@ -100,10 +101,17 @@ interface TruthRow {
   configure: Took | null;
 }
 
+/** Short times: 0.4 ms, 12 ms, 1.3 s. */
+const millis = (n: number): string => (n < 10 ? `${n.toFixed(1)} ms` : n < 1000 ? `${int(n)} ms` : `${(n / 1000).toFixed(1)} s`);
+
 const took = (time: Took | null): string => (time && time.samples ? `${span(time.p10_secs)}–${span(time.p90_secs)} (${int(time.samples)})` : '–');
 
-/** What providers promised beside what was seen. */
+/** Rows shown before somebody asks for all. */
+const FEW = 12;
+
+/** What providers promised beside what was seen: the sorts that broke their promise most first. */
 function Truth(): JSX.Element {
+  const [all, setAll] = useState(false);
   const asked = useAsk<{ data: { rows: TruthRow[] } }>((signal) => get('truth', {}, signal), 'truth', 15_000);
   return (
     <Card title="Promised against observed" aside={<Cli cmd="bigfleet get truth" />}>
@@ -112,7 +120,7 @@ function Truth(): JSX.Element {
           <table>
             <thead><tr><th scope="col">Sort</th><th scope="col" class="num">$/h</th><th scope="col" class="num">lost/promised</th><th scope="col" class="num wide">create</th><th scope="col" class="num wide">configure</th></tr></thead>
             <tbody>
-              {rows.slice(0, 60).map((row) => (
+              {[...rows].sort((a, b) => b.observed_interruptions - b.promised_interruptions - (a.observed_interruptions - a.promised_interruptions)).slice(0, all ? 200 : FEW).map((row) => (
                 <tr>
                   <th scope="row">{row.instance_type} {word(row.capacity_type)}</th>
                   <td class="num">{row.min_usd_per_hour === row.max_usd_per_hour ? usd(row.min_usd_per_hour) : `${usd(row.min_usd_per_hour)}–${usd(row.max_usd_per_hour)}`}</td>
@@ -125,12 +133,14 @@ function Truth(): JSX.Element {
           </table>
         ) : <Empty>Nothing was observed yet.</Empty>}
       </Ask>
+      {!all && (asked.data?.data.rows.length ?? 0) > FEW && <p><button class="small" onClick={() => setAll(true)}>Show all {int(asked.data!.data.rows.length)}</button></p>}
       <p class="dim small-text">Times: nine of ten cases lie between; in brackets how many were seen.</p>
     </Card>
   );
 }
 
-function PauseForm(props: { clusters: string[]; done: () => void }): JSX.Element {
+function PauseForm(props: { clusters: string[]; shards: string[]; done: () => void }): JSX.Element {
+  const [shard, setShard] = useState('');
   const [cluster, setCluster] = useState('');
   const [kind, setKind] = useState('');
   const [minutes, setMinutes] = useState('30');
@@ -139,7 +149,7 @@ function PauseForm(props: { clusters: string[]; done: () => void }): JSX.Element
   const send = async (event: Event) => {
     event.preventDefault();
     try {
-      const answer = await post<{ said: string }>('pause', { cluster, kind, reason, for_secs: Math.round(Number(minutes) * 60) });
+      const answer = await post<{ said: string }>('pause', { cluster, kind, reason, for_secs: Math.round(Number(minutes) * 60) }, { shard });
       setSaid({ text: `Paused: ${answer.said}`, bad: false });
       setReason('');
       props.done();
@@ -151,6 +161,7 @@ function PauseForm(props: { clusters: string[]; done: () => void }): JSX.Element
   return (
     <form class="pause" onSubmit={(event) => void send(event)}>
       <div class="fields">
+        {props.shards.length > 1 && <label>Shard <select value={shard} onChange={(event) => setShard(event.currentTarget.value)}><option value="">all</option>{props.shards.map((one) => <option value={one}>{one}</option>)}</select></label>}
         <label>Cluster <select value={cluster} onChange={(event) => setCluster(event.currentTarget.value)}><option value="">all</option>{props.clusters.map((one) => <option value={one}>{one}</option>)}</select></label>
         <label>Actions <select value={kind} onChange={(event) => setKind(event.currentTarget.value)}><option value="">all</option>{['bootstrap', 'provision', 'preempt', 'reclaim', 'delete'].map((one) => <option value={one}>{one}</option>)}</select></label>
         <label>Minutes <input type="number" min="0" max="100000" value={minutes} onInput={(event) => setMinutes(event.currentTarget.value)} title="0: until resumed" /></label>
@@ -160,6 +171,26 @@ function PauseForm(props: { clusters: string[]; done: () => void }): JSX.Element
       <Cli cmd={cmd} />
       {said && <p class={said.bad ? 'note bad' : 'note good'} role="status">{said.text}</p>}
     </form>
+  );
+}
+
+/** Whether another version may take over: it decides the record again, before it decides anything. */
+function Upgrade(props: { versions: Record<string, unknown>[] }): JSX.Element {
+  const recorded = props.versions.filter((one) => one.recording === true);
+  return (
+    <Card title="Before an upgrade, or back" aside={<Cli cmd="bigfleet replay DATA --binary NEW" />}>
+      <p class="note">Another program decides the recorded cycles again and lists every decision that would come out differently. Nothing is executed, and the exit code says whether all are the same.</p>
+      <dl class="facts">
+        {props.versions.map((one) => (
+          <div>
+            <dt>{String(one.shard_id)}</dt>
+            <dd>runs {String(one.server_version)}; {one.recording === true ? `there is a record from cycle ${int(Number(one.oldest_cycle) || 1)} on to replay` : <span class="warn">keeps no record: give it a data folder first</span>}</dd>
+          </div>
+        ))}
+        <div><dt>then</dt><dd>{recorded.length ? 'replay each record; 0 differing cycles: it is safe. Otherwise read what differs before anything is replaced.' : 'nothing can be replayed.'}</dd></div>
+        <div><dt>meanwhile</dt><dd>clusters keep their machines while a shard restarts; nothing is decided until it has heard its providers and clusters again.</dd></div>
+      </dl>
+    </Card>
   );
 }
 
@@ -205,7 +236,7 @@ export function System(): JSX.Element {
             </Ask>
             {trouble && <p class="note bad" role="alert">{trouble}</p>}
             {hello?.caller.may_act ? (
-              <PauseForm clusters={(state?.summary?.lanes ?? []).map((lane) => lane.cluster)} done={rails.again} />
+              <PauseForm shards={(state?.links ?? []).map((one) => one.shard)} clusters={(state?.summary?.lanes ?? []).map((lane) => lane.cluster)} done={rails.again} />
             ) : (
               <p class="note">You may look and not act: pausing needs the role admin.</p>
             )}
@@ -216,7 +247,7 @@ export function System(): JSX.Element {
               {({ data }) => (
                 <>
                   <dl class="facts">
-                    <div><dt>mode</dt><dd>{data.dry_run ? <Pill tone="info">dry run: nothing is executed</Pill> : <Pill tone="good">auto: what is decided is done</Pill>}</dd></div>
+                    <div><dt>mode</dt><dd>{data.dry_run ? <Pill tone="info">dry run: nothing is executed</Pill> : data.mode === 'observe' ? <Pill tone="info">observe: nothing is executed</Pill> : data.mode === 'approve' ? <Pill tone="info">approve: what is approved is done</Pill> : <Pill tone="good">auto: what is decided is done</Pill>}</dd></div>
                     <div><dt>moves under way</dt><dd>{int(data.moves)} of at most {int(data.max_moves)}</dd></div>
                     <div><dt>reclaim cap</dt><dd>{percent(data.reclaim_fraction)} of a cluster's machines in {span(data.reclaim_window_secs)}</dd></div>
                     <div><dt>actions a cycle</dt><dd>{data.max_actions_per_cycle ? `at most ${int(data.max_actions_per_cycle)}` : 'no bound'}</dd></div>
@@ -241,11 +272,21 @@ export function System(): JSX.Element {
               )}
             </Ask>
           </Card>
+          <Card title="Sessions" aside={<Cli cmd="bigfleet get sessions" />}>
+            <Ask of={sessions} what="sessions">
+              {({ rows }) => rows.length ? (
+                <table><thead><tr><th scope="col">Cluster</th><th scope="col">protocol</th><th scope="col" class="num">open for</th><th scope="col" class="num">last report</th></tr></thead><tbody>
+                  {rows.map(({ data }) => <tr><th scope="row">{data.cluster}</th><td>{data.protocol}</td><td class="num">{ago(data.opened, now)}</td><td class="num">{ago(data.reported, now)}</td></tr>)}
+                </tbody></table>
+              ) : <Empty>No cluster is connected.</Empty>}
+            </Ask>
+          </Card>
+          <Upgrade versions={(hello?.shards ?? []).flatMap((one) => (one.version ? [one.version] : []))} />
         </div>
         <div class="stack">
           <Card title="Shards">
             <table>
-              <thead><tr><th scope="col">Shard</th><th scope="col">link</th><th scope="col" class="num">cycle</th><th scope="col" class="num">epoch</th><th scope="col">version</th></tr></thead>
+              <thead><tr><th scope="col">Shard</th><th scope="col">link</th><th scope="col" class="num">cycle</th><th scope="col" class="num">took</th><th scope="col" class="num wide">worst</th><th scope="col" class="num wide">epoch</th><th scope="col" class="wide">version</th></tr></thead>
               <tbody>
                 {(state?.links ?? []).map((one) => {
                   const version = hello?.shards.find((shard) => shard.name === one.shard)?.version;
@@ -253,14 +294,17 @@ export function System(): JSX.Element {
                     <tr>
                       <th scope="row">{one.shard}</th>
                       <td>{link !== 'live' ? <Pill tone="bad">{link} for {span((Date.now() - since) / 1000)}</Pill> : one.connected ? <Pill tone="good">heard</Pill> : <Pill tone="bad" title={one.trouble}>{one.trouble}</Pill>}</td>
-                      <td class="num">{int(state?.summary?.as_of?.cycle ?? 0)}</td>
-                      <td class="num">{int(Number(version?.epoch ?? 0))}</td>
-                      <td>{String(version?.server_version ?? '–')}</td>
+                      <td class="num">{int(one.cycle)}</td>
+                      <td class="num">{one.cycle_millis ? millis(one.cycle_millis[2]) : '–'}</td>
+                      <td class="num wide">{one.cycle_millis ? millis(one.cycle_millis[3]) : '–'}</td>
+                      <td class="num wide">{int(Number(version?.epoch ?? 0))}</td>
+                      <td class="wide">{String(version?.server_version ?? '–')}</td>
                     </tr>
                   );
                 })}
               </tbody>
             </table>
+            <p class="dim small-text">A cycle took: half of the last {int(Math.max(0, ...(state?.links ?? []).map((one) => one.cycle_millis?.[0] ?? 0)))} less than that, and none longer than the worst.</p>
           </Card>
           <Card title="Providers, and whether they tell the truth" aside={<Cli cmd="bigfleet get providers" />}>
             <Ask of={providers} what="providers">
@@ -285,15 +329,6 @@ export function System(): JSX.Element {
             </Ask>
           </Card>
           <Truth />
-          <Card title="Sessions" aside={<Cli cmd="bigfleet get sessions" />}>
-            <Ask of={sessions} what="sessions">
-              {({ rows }) => rows.length ? (
-                <table><thead><tr><th scope="col">Cluster</th><th scope="col">protocol</th><th scope="col" class="num">open for</th><th scope="col" class="num">last report</th></tr></thead><tbody>
-                  {rows.map(({ data }) => <tr><th scope="row">{data.cluster}</th><td>{data.protocol}</td><td class="num">{ago(data.opened, now)}</td><td class="num">{ago(data.reported, now)}</td></tr>)}
-                </tbody></table>
-              ) : <Empty>No cluster is connected.</Empty>}
-            </Ask>
-          </Card>
         </div>
       </div>
     </>

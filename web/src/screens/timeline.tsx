@@ -1,13 +1,13 @@
 // Timeline: any recorded cycle as it was, and two of them side by side.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { get } from '../api';
+import { Refused, get } from '../api';
 import { Chart } from '../chart';
 import { change, delta, hourly, int, short, usd } from '../format';
 import { useLive } from '../live';
 import { go, href, replace, usePlace } from '../router';
 import type { AsOf, Group, Lane, NeedRef, SupplyCell } from '../types';
-import { Ask, Card, Empty, Head, useAsk } from '../ui';
+import { Ask, Card, Cli, Empty, Head, useAsk } from '../ui';
 import { Feed, Supply, supplyByType } from './fleet';
 
 interface Moment {
@@ -20,8 +20,21 @@ interface Moment {
   groups: Group[];
 }
 
-function useMoment(at: string | undefined) {
-  return useAsk<Moment | null>((signal) => (at ? get('moment', { at }, signal) : Promise.resolve(null)), `moment ${at}`);
+/** A moment as it was recorded. The newest cycles may not be on disk yet: they are asked for again for a while. */
+async function moment(at: string, shard: string | undefined, last: number, signal: AbortSignal): Promise<Moment> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await get<Moment>('moment', { at, shard }, signal);
+    } catch (error) {
+      const isOnItsWay = error instanceof Refused && error.code === 'not_found' && Number(at) + 2 >= last;
+      if (!isOnItsWay || tries === 40 || signal.aborted) throw error;
+      await new Promise((done) => window.setTimeout(done, 500));
+    }
+  }
+}
+
+function useMoment(at: string | undefined, shard: string | undefined, last: number) {
+  return useAsk<Moment | null>((signal) => (at ? moment(at, shard, last, signal) : Promise.resolve(null)), `moment ${at} ${shard}`);
 }
 
 function Then(props: { moment: Moment }): JSX.Element {
@@ -120,22 +133,64 @@ function Compare(props: { a: Moment; b: Moment }): JSX.Element {
   );
 }
 
+/** What it takes to go back to a moment, and what cannot be undone. */
+function Back(props: { then: Moment; now: Moment; shard: string | undefined }): JSX.Element {
+  const { then, now } = props;
+  const [from, to] = [then.as_of.cycle + 1, now.as_of.cycle];
+  const asked = useAsk<{ groups: Group[] }>((signal) => get('decisions', { from, to, fate: 'begun', record: true, limit: 500, shard: props.shard }, signal), `back ${from} ${to}`);
+  return (
+    <Card title={`Going back to cycle ${then.as_of.cycle}`} aside={<Cli cmd={`bigfleet rollback --to ${then.as_of.cycle} --look`} />}>
+      <Ask of={asked} what="what was done since">
+        {({ groups }) => {
+          const count = (kind: string) => groups.filter((one) => one.data.kind === kind).reduce((sum, one) => sum + one.count, 0);
+          const all = groups.reduce((sum, one) => sum + one.count, 0);
+          const undone: [string, number, string][] = [
+            ['bought', count('provision'), 'stay until nobody wants them and their hold is over; then they are given back by themselves'],
+            ['bound', count('bootstrap'), 'are reclaimed by themselves once what is asked for is again what it was'],
+            ['reclaimed', count('reclaim'), 'their pods were evicted and run elsewhere: that is not undone'],
+            ['preempted', count('preempt'), 'their pods were interrupted: that is not undone'],
+            ['given back', count('delete'), 'are gone: the like of them is bought again, at the price of that day'],
+          ];
+          return (
+            <>
+              <p class="note">{all ? `${int(all)}${all >= 500 ? ' or more' : ''} actions were begun since.` : 'No action was begun since: there is nothing to put back.'} A shard decides from what is asked for and what there is, so the way back is to ask as before:</p>
+              <ol class="steps">
+                <li><a href={href(['system'])}>Hold still</a>: a pause, so that nothing more is done meanwhile.</li>
+                <li>Put demand and policy back in the clusters; the difference is above.</li>
+                <li>Look at <a href={href(['system'])}>the next cycle, if it ran now</a>: that is the plan. Then resume.</li>
+              </ol>
+              {all > 0 && (
+                <table>
+                  <thead><tr><th scope="col">Since then</th><th scope="col" class="num">machines</th><th scope="col">going back</th></tr></thead>
+                  <tbody>{undone.filter(([, n]) => n > 0).map(([what, n, says]) => <tr><th scope="row">{what}</th><td class="num">{int(n)}</td><td>{says}</td></tr>)}</tbody>
+                </table>
+              )}
+            </>
+          );
+        }}
+      </Ask>
+    </Card>
+  );
+}
+
 export function Timeline(): JSX.Element {
   const { query } = usePlace();
   const { state, columns, hello, feed } = useLive();
   const at = query.get('at') ?? undefined;
   const against = query.get('against') ?? undefined;
-  const moment = useMoment(at);
-  const other = useMoment(against);
+  // Cycles are counted by each shard for itself: of several, the first is looked at.
+  const shard = (state?.links.length ?? 1) > 1 ? state?.links[0]?.shard : undefined;
   const summary = state?.summary ?? null;
   const last = summary?.as_of?.cycle ?? 0;
+  const found = useMoment(at, shard, last);
+  const other = useMoment(against, shard, last);
   const version = hello?.shards[0]?.version;
   const oldest = Number(version?.oldest_cycle ?? 0) || 1;
   const recording = version?.recording === true;
-  const shown = moment.data?.as_of.cycle ?? last;
+  const shown = found.data?.as_of.cycle ?? last;
   const [typed, setTyped] = useState('');
   const look = (cycle: number) => replace(['timeline'], { at: String(Math.min(Math.max(cycle, oldest), last)), against });
-  const mark = moment.data?.as_of.cycle_time ? Date.parse(moment.data.as_of.cycle_time) / 1000 : undefined;
+  const mark = found.data?.as_of.cycle_time ? Date.parse(found.data.as_of.cycle_time) / 1000 : undefined;
   const pick = (time: number) => go(['timeline'], { at: `t${Math.round(time * 1000)}000000`, against });
   const time = columns?.time ?? [];
   return (
@@ -150,7 +205,8 @@ export function Timeline(): JSX.Element {
           <form onSubmit={(event) => { event.preventDefault(); if (Number(typed) > 0) look(Number(typed)); }}>
             <label>Cycle <input class="short" inputMode="numeric" value={typed} placeholder={String(shown)} onInput={(event) => setTyped(event.currentTarget.value.replace(/\D/g, ''))} /></label>
           </form>
-          {at && !against && <button onClick={() => go(['timeline'], { at: String(last), against: String(shown) })}>Compare with now</button>}
+          {/* The newest cycle may not be on disk yet: the one before it is. */}
+          {at && !against && <button onClick={() => go(['timeline'], { at: String(Math.max(oldest, last - 1)), against: String(shown) })}>Compare with now</button>}
           {against && <button onClick={() => go(['timeline'], { at })}>End comparison</button>}
           {at && <button class="act" onClick={() => go(['timeline'])}>Live (L)</button>}
         </div>
@@ -160,6 +216,7 @@ export function Timeline(): JSX.Element {
             <Chart title="Spend, $/h" time={time} height={150} format={usd} axis={short} mark={mark} onPick={pick} lines={[{ label: 'all', values: columns!.usd, color: '--accent', fill: true }, { label: 'idle', values: columns!.idle_usd, color: '--idle' }]} />
             <Chart title="Needs that are short" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'unmet', values: columns!.unmet, color: '--bad', fill: true }, { label: 'short', values: columns!.short, color: '--warn' }]} />
             <Chart title="Actions begun" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'actions', values: columns!.actions, color: '--kind', bars: true }, { label: 'withheld', values: columns!.withheld, color: '--warn' }]} />
+            <Chart title="Asked for, of what bound machines provide" time={time} height={150} format={(n) => `${n.toFixed(0)} %`} mark={mark} onPick={pick} lines={[{ label: 'cpu', values: columns!.cpu, color: '--accent', fill: true }, { label: 'memory', values: columns!.memory, color: '--warn' }]} />
             <Chart title="Bound machines" time={time} height={150} whole format={int} mark={mark} onPick={pick} lines={[{ label: 'bound', values: columns!.bound, color: '--good', fill: true }]} />
           </div>
         ) : <Empty>The history begins when the page's server does; it will be drawn here.</Empty>}
@@ -170,12 +227,12 @@ export function Timeline(): JSX.Element {
         </Card>
       )}
       {at && (
-        <Ask of={moment} what="moment">
-          {(found) => found && (
+        <Ask of={found} what="moment">
+          {(moment) => moment && (
             <>
-              {against && <Ask of={other} what="other moment">{(first) => first && <Compare a={first} b={found} />}</Ask>}
-              <p class="say head">Cycle {int(found.as_of.cycle)}, {found.time}{found.usd_per_hour !== null ? `: ${hourly(found.usd_per_hour)}` : ''}</p>
-              <Then moment={found} />
+              {against && <Ask of={other} what="other moment">{(first) => first && <><Compare a={first} b={moment} /><Back then={first} now={moment} shard={shard} /></>}</Ask>}
+              <p class="say head">Cycle {int(moment.as_of.cycle)}, {moment.time}{moment.usd_per_hour !== null ? `: ${hourly(moment.usd_per_hour)}` : ''}</p>
+              <Then moment={moment} />
             </>
           )}
         </Ask>

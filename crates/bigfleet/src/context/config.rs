@@ -152,9 +152,7 @@ impl Draft {
             if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 fs::create_dir_all(folder)?;
             }
-            let beside = self.path.with_extension("toml.tmp");
-            fs::write(&beside, &text)?;
-            fs::rename(&beside, &self.path)
+            bigfleet_durable::replace(&self.path, text.as_bytes())
         };
         write().with_context(|| format!("cannot write {}", self.path.display()))
     }

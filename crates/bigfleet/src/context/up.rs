@@ -36,10 +36,7 @@ impl Up {
         let path = places.up();
         let folder = path.parent().expect("the file lies in a folder");
         fs::create_dir_all(folder)?;
-        // Written beside and renamed: nobody reads half of it.
-        let beside = path.with_extension(format!("{}.tmp", self.pid));
-        fs::write(&beside, serde_json::to_vec(self)?)?;
-        fs::rename(&beside, &path)?;
+        bigfleet_durable::replace(&path, &serde_json::to_vec(self)?)?;
         Ok(Announced { path, up: self.clone(), places: places.clone() })
     }
 }

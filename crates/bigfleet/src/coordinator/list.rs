@@ -1,11 +1,13 @@
-//! What a coordinator knows, as lists: `bigfleet get shards`, `domains`, `quotas`, `bindings`, `transfers`.
+//! What a coordinator knows, as lists: `bigfleet get shards`, `domains`, `quotas`, `bindings`,
+//! `registry`, `transfers`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use bigfleet_net::{Clock as _, SystemClock};
 use bigfleet_proto::coordinator_v1::{
-    ListClustersRequest, ListDomainsRequest, ListQuotasRequest, ListTransfersRequest, transfer,
+    ListClustersRequest, ListDomainsRequest, ListProvidersRequest, ListQuotasRequest, ListTransfersRequest,
+    transfer,
 };
 use bigfleet_proto::v1alpha1::ListShardsRequest;
 use serde_json::{Value, json};
@@ -26,6 +28,8 @@ pub(crate) enum Kind {
     Quotas,
     /// Which shard a cluster talks to.
     Bindings,
+    /// Where providers serve.
+    Registry,
     /// Machines that were handed from one shard to another.
     Transfers,
 }
@@ -59,6 +63,7 @@ pub(crate) async fn list(kind: Kind, args: &ListArgs) -> Result<ExitCode, Failur
         Kind::Domains => domains(&coordinator, &shard, now).await?,
         Kind::Quotas => quotas(&coordinator, &shard).await?,
         Kind::Bindings => bindings(&coordinator, &shard).await?,
+        Kind::Registry => registry(&coordinator, &shard).await?,
         Kind::Transfers => transfers(&coordinator, &shard, now).await?,
     };
     let (terminal, mut out) = (Terminal::of_stdout(), stdout());
@@ -192,6 +197,26 @@ async fn bindings(coordinator: &Coordinator, wanted: &str) -> Result<Rows, Failu
         (cells, data)
     });
     Ok(Rows { titles: &["CLUSTER", "SHARD", "ADDRESS"], rows: rows.collect() })
+}
+
+async fn registry(coordinator: &Coordinator, wanted: &str) -> Result<Rows, Failure> {
+    let answer =
+        coordinator.ask(|mut client| async move { client.list_providers(ListProvidersRequest {}).await });
+    let uses = |shards: &[String]| {
+        wanted.is_empty() || shards.is_empty() || shards.iter().any(|shard| shard == wanted)
+    };
+    let providers = answer.await?.providers.into_iter().filter(|provider| uses(&provider.shard_ids));
+    let rows = providers.map(|provider| {
+        let cells =
+            vec![provider.name.clone(), provider.address.clone(), or_any(&provider.shard_ids.join(", "))];
+        let data = json!({
+            "provider": provider.name,
+            "address": provider.address,
+            "shards": provider.shard_ids,
+        });
+        (cells, data)
+    });
+    Ok(Rows { titles: &["PROVIDER", "ADDRESS", "SHARDS"], rows: rows.collect() })
 }
 
 async fn transfers(coordinator: &Coordinator, wanted: &str, now: i64) -> Result<Rows, Failure> {

@@ -1,12 +1,13 @@
 //! `bigfleet get clusters`.
 
-use bigfleet_view::v1::{Cluster, Lane, ListClustersRequest, Moment};
+use bigfleet_view::v1::{Cluster, Lane, ListClustersRequest, Mode, Moment};
 
 use super::column::Column;
 use super::listing::{Back, ListArgs, Listing, Pages, pages};
 use crate::at::At;
 use crate::output::{Cell, Tone};
 use crate::reach::{Shard, Trouble};
+use crate::sentence;
 use crate::words::{age, hourly, short_span, thousands};
 
 /// The clusters that report to the shard, and what they have.
@@ -64,6 +65,7 @@ impl Listing for Args {
     type Item = Cluster;
     const MESSAGE: &'static str = "Cluster";
     const NOUN: &'static str = "cluster";
+    const SUMS: &'static [&'static str] = &["machines", "usd", "needs", "short", "unmet"];
 
     fn columns() -> Vec<Column<Cluster>> {
         let number = |name: &'static str, figure: fn(&Lane) -> u32| {
@@ -96,6 +98,11 @@ impl Listing for Args {
                 |cluster: &Cluster| -(cluster.reported_unix_nanos as f64),
                 |cluster, now| age(cluster.reported_unix_nanos, now),
             ),
+            Column::new("mode", |cluster: &Cluster, _| {
+                let lane = lane(cluster);
+                let tone = if lane.mode() == Mode::Auto { Tone::Plain } else { Tone::Warn };
+                Cell::toned(sentence::mode(lane.mode, lane.mode_mixed), tone)
+            }),
             Column::new("status", status).shrinks(),
             Column::number(
                 "changed",
@@ -117,6 +124,16 @@ impl Listing for Args {
 
     fn name(cluster: &Cluster) -> String {
         lane(cluster).cluster
+    }
+
+    fn add(total: &mut Cluster, cluster: &Cluster) {
+        let one = lane(cluster);
+        let sum = total.lane.get_or_insert_with(|| Lane { cluster: "total".into(), ..Lane::default() });
+        sum.machines += one.machines;
+        sum.usd_per_hour += one.usd_per_hour;
+        sum.needs += one.needs;
+        sum.short += one.short;
+        sum.unmet += one.unmet;
     }
 
     fn asks_for(&self) -> Option<&str> {

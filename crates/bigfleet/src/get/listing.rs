@@ -111,11 +111,17 @@ pub(super) fn single<T: 'static>(as_of: Option<AsOf>, items: Vec<T>) -> Pages<T>
 /// Something that can be listed.
 pub(super) trait Listing {
     /// One of them.
-    type Item: Message + 'static;
+    type Item: Message + Default + 'static;
     /// The message's name in the proto file.
     const MESSAGE: &'static str;
     /// What one is called.
     const NOUN: &'static str;
+
+    /// The columns a table adds up below its last row.
+    const SUMS: &'static [&'static str] = &[];
+
+    /// Adds one of them to the sum of those before it.
+    fn add(_total: &mut Self::Item, _item: &Self::Item) {}
 
     /// All columns there are.
     fn columns() -> Vec<Column<Self::Item>>;

@@ -7,7 +7,7 @@ use bigfleet_view::v1::AsOf;
 
 use super::column::Column;
 use super::listing::Listing;
-use crate::output::{Cell, Grid, Head, ListFormat, Shown, Terminal, write_json_line, write_yaml};
+use crate::output::{Cell, Grid, Head, ListFormat, Shown, Terminal, Tone, write_json_line, write_yaml};
 use crate::sentence::seen_at;
 
 /// So many rows settle the widths of a table.
@@ -23,12 +23,22 @@ pub(super) struct Printer<'a, L: Listing> {
     waiting: Vec<Vec<Cell>>,
     grid: Option<Grid>,
     pub(super) printed: u64,
+    total: L::Item,
 }
 
 impl<'a, L: Listing> Printer<'a, L> {
     pub(super) fn new(format: ListFormat, terminal: &'a Terminal, columns: &'a [Column<L::Item>]) -> Self {
         let heads = columns.iter().map(Column::head).collect();
-        Self { format, terminal, columns, heads, waiting: Vec::new(), grid: None, printed: 0 }
+        Self {
+            format,
+            terminal,
+            columns,
+            heads,
+            waiting: Vec::new(),
+            grid: None,
+            printed: 0,
+            total: L::Item::default(),
+        }
     }
 
     /// Prints one thing, or keeps it until the widths are known.
@@ -45,6 +55,7 @@ impl<'a, L: Listing> Printer<'a, L> {
             ListFormat::Name => writeln!(out, "{}", shown(&L::name(item))),
             ListFormat::Table | ListFormat::Wide => {
                 let now = seen_at(as_of);
+                L::add(&mut self.total, item);
                 let row: Vec<Cell> = self.columns.iter().map(|column| column.cell(item, now)).collect();
                 if let Some(grid) = &self.grid {
                     return grid.write_row(out, &row);
@@ -57,6 +68,20 @@ impl<'a, L: Listing> Printer<'a, L> {
 
     /// Prints what still waits. Tells which columns had no room.
     pub(super) fn finish(&mut self, out: &mut impl Write) -> io::Result<Vec<&str>> {
+        let is_table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
+        if is_table && self.printed > 1 && !L::SUMS.is_empty() {
+            let sum = |(place, column): (usize, &Column<L::Item>)| {
+                if L::SUMS.contains(&&*column.name) {
+                    return column.cell(&self.total, 0);
+                }
+                Cell::toned(if place == 0 { "total" } else { "" }, Tone::Dim)
+            };
+            let row: Vec<Cell> = self.columns.iter().enumerate().map(sum).collect();
+            match &self.grid {
+                Some(grid) => grid.write_row(out, &row)?,
+                None => self.waiting.push(row),
+            }
+        }
         if self.grid.is_none() && !self.waiting.is_empty() {
             self.settle(out)?;
         }

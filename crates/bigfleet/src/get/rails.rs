@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use bigfleet_view::v1::{GetRailsRequest, Rails};
+use bigfleet_view::v1::{GetRailsRequest, Mode, Rails};
 
 use super::listing::moment;
 use super::providers::{brief, status};
@@ -73,6 +73,16 @@ fn story(rails: &Rails) -> Story {
     }
     if rails.dry_run {
         story.say_toned("dry run", "the whole shard rehearses: nothing is executed", Tone::Warn);
+    }
+    if !matches!(rails.mode(), Mode::Auto | Mode::Unspecified) {
+        story.say_toned("mode", sentence::mode(rails.mode, false), Tone::Warn);
+    }
+    for order in &rails.modes {
+        story.say("mode", sentence::mode_order(order, now));
+    }
+    if rails.proposals > 0 {
+        let waiting = count(rails.proposals.into(), "action");
+        story.say_toned("waiting", format!("{waiting} for a yes: bigfleet get proposals"), Tone::Warn);
     }
     for pause in &rails.pauses {
         story.say_toned("paused", sentence::pause(pause, now), Tone::Warn);

@@ -2,7 +2,7 @@
 
 use bigfleet_model::release::ReleasePolicy;
 use bigfleet_record::tape::Limits;
-use bigfleet_shard::{Config, ProviderConfig};
+use bigfleet_shard::{Config, Mode, ProviderConfig};
 
 use crate::at::nanos;
 
@@ -12,6 +12,12 @@ pub(crate) struct Knobs {
     /// Decide in full and execute nothing
     #[arg(long, help_heading = "Rails")]
     dry_run: bool,
+    /// How much is executed without asking where nobody ordered otherwise [default: auto]
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "Rails")]
+    mode: Option<Trust>,
+    /// How long a proposal waits for a yes before it is proposed anew [default: 1h]
+    #[arg(long, value_name = "SPAN", value_parser = positive, help_heading = "Rails")]
+    proposal_life: Option<i64>,
     /// The share of a cluster's machines that may be reclaimed in one cycle and one window [default: 0.05]
     #[arg(long, value_name = "0..1", value_parser = share, help_heading = "Rails")]
     reclaim_fraction: Option<f64>,
@@ -119,6 +125,27 @@ pub(crate) struct Knobs {
     pub(super) seed: Option<u64>,
 }
 
+/// How much is executed without asking.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Trust {
+    /// What the rails let through
+    Auto,
+    /// What somebody approved
+    Approve,
+    /// Nothing
+    Observe,
+}
+
+impl From<Trust> for Mode {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Auto => Self::Auto,
+            Trust::Approve => Self::Approve,
+            Trust::Observe => Self::Observe,
+        }
+    }
+}
+
 fn set<T: Copy>(to: &mut T, from: Option<T>) {
     if let Some(value) = from {
         *to = value;
@@ -132,6 +159,8 @@ impl Knobs {
         set(&mut pace.tick, self.tick);
         set(&mut pace.min_spacing, self.min_spacing);
         rails.dry_run = self.dry_run;
+        set(&mut rails.mode, self.mode.map(Into::into));
+        set(&mut rails.proposal_life, self.proposal_life);
         set(&mut rails.reclaim_fraction, self.reclaim_fraction);
         set(&mut rails.reclaim_window, self.reclaim_window);
         set(&mut rails.max_actions_per_cycle, self.max_actions_per_cycle);
@@ -180,7 +209,7 @@ impl Knobs {
     }
 }
 
-fn positive(text: &str) -> anyhow::Result<i64> {
+pub(super) fn positive(text: &str) -> anyhow::Result<i64> {
     let span = nanos(text)?;
     anyhow::ensure!(span > 0, "it must be longer than nothing");
     Ok(span)

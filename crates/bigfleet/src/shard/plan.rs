@@ -1,5 +1,7 @@
 //! What the flags mean together.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail, ensure};
 use bigfleet_net::{Clock as _, SystemClock};
 use bigfleet_record::LostMemory;
@@ -44,6 +46,8 @@ pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
     config.seed = args.knobs.seed.unwrap_or_else(|| SystemClock::start().now_unix_nanos().unsigned_abs());
     config.domains =
         args.domains.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect();
+    // Two words about one thing would be one too many: whoever has domains of its own takes no assignments.
+    config.is_assigned = args.coordinator.is_some() && args.domains.is_empty();
     args.knobs.turn(&mut config);
     ensure!(config.pace.min_spacing <= config.pace.tick, "--min-spacing must not be longer than --tick");
     let providers = args.providers.iter().map(|(name, address)| ProviderAddress {
@@ -57,6 +61,7 @@ pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
     };
     let coordinator = args.coordinator.as_ref().map(|address| Reporting {
         shard_address: args.advertise.clone().unwrap_or_default(),
+        every: Duration::from_nanos(args.report_every.unsigned_abs()),
         ..Reporting::to(address)
     });
     Ok(Settings {
@@ -112,6 +117,10 @@ mod tests {
             Config::new("", 0, vec![]).release.on_demand_hold_nanos
         );
         assert_eq!(shard.domains, [("topology.kubernetes.io/zone".into(), "a".into())]);
+        assert!(!shard.is_assigned, "it has domains of its own");
+        let assigned = planned(&format!("{PLAIN} --coordinator http://c:1 --report-every 2s")).unwrap();
+        assert!(assigned.shard.is_assigned);
+        assert_eq!(assigned.coordinator.map(|to| to.every), Some(Duration::from_secs(2)));
         assert!(settings.http.is_none() && matches!(settings.keep, Keep::Nothing));
     }
 

@@ -59,6 +59,14 @@ fn lane(cluster: &str, machines: u32, usd_per_hour: f64, needs: u32, unmet: u32)
         paused: false,
         held: false,
         reported: true,
+        mode: Mode::Auto.into(),
+        mode_mixed: false,
+        r#use: vec![ResourceUse {
+            resource: "cpu".into(),
+            asked: f64::from(machines) * 6.0,
+            provided: f64::from(machines) * 8.0,
+            idle: 0.0,
+        }],
     }
 }
 
@@ -111,6 +119,8 @@ pub(crate) fn summary() -> Summary {
         ],
         recent: decisions(),
         pauses: 1,
+        mode: Mode::Auto.into(),
+        proposals: 0,
         dry_run: false,
         withheld: Vec::new(),
         moves: 2,
@@ -120,6 +130,8 @@ pub(crate) fn summary() -> Summary {
             heard_unix_nanos: NOW - SECOND,
             stale: false,
         }],
+        r#use: Vec::new(),
+        cycle_times: None,
     }
 }
 

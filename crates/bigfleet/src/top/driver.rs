@@ -43,6 +43,7 @@ pub(crate) async fn run(channel: Channel, options: Options) -> io::Result<()> {
         clock: clock.clone(),
         target: options.target,
         every: options.every,
+        author: options.author,
     };
     let (tell, mut told) = mpsc::channel::<Message>(QUEUE);
     // Dropping the set ends what is still under way.
@@ -80,6 +81,13 @@ pub(crate) async fn run(channel: Channel, options: Options) -> io::Result<()> {
                         let answered = link.ask(question).await;
                         // Nobody listens any more: the view is closed.
                         let _ = tell.send(answered).await;
+                    });
+                }
+                Order::Tell(deed) => {
+                    let (link, tell) = (link.clone(), tell.clone());
+                    tasks.spawn(async move {
+                        let told = link.tell(deed).await;
+                        let _ = tell.send(told).await;
                     });
                 }
             }

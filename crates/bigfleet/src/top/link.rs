@@ -7,7 +7,8 @@ use std::time::Duration;
 use bigfleet_net::{Clock, SystemClock};
 use bigfleet_view::v1::view_client::ViewClient;
 use bigfleet_view::v1::{
-    ExplainClusterRequest, ExplainDecisionRequest, ExplainMachineRequest, ExplainNeedRequest, WatchRequest,
+    ApproveRequest, ExplainClusterRequest, ExplainDecisionRequest, ExplainMachineRequest, ExplainNeedRequest,
+    PauseRequest, ResumeRequest, SetModeRequest, WatchRequest,
 };
 use tokio::sync::mpsc;
 use tonic::transport::Channel;
@@ -15,7 +16,9 @@ use tonic::{Status, Streaming};
 
 use crate::context::Target;
 use crate::reach::Trouble;
+use crate::{sentence, words};
 
+use super::command::{Deed, Ended};
 use super::filter::{ROWS, decisions_request, machines_request, needs_request};
 use super::model::Message;
 use super::question::{Answer, Question};
@@ -36,6 +39,7 @@ pub(super) struct Link {
     pub(super) clock: Arc<SystemClock>,
     pub(super) target: Target,
     pub(super) every: Duration,
+    pub(super) author: String,
 }
 
 impl Link {
@@ -87,6 +91,59 @@ impl Link {
         let answer = answer.map_err(|status| Trouble::of(&status, &self.target).to_string());
         Message::Answered { question, answer }
     }
+
+    /// Tells the shard once.
+    pub(super) async fn tell(self, deed: Deed) -> Message {
+        let told = tokio::select! {
+            told = tell(self.client.clone(), deed, self.author.clone()) => told,
+            () = self.clock.sleep(PATIENCE) => Err(Status::deadline_exceeded("no answer within 30 s")),
+        };
+        Message::Told(told.map_err(|status| Trouble::of(&status, &self.target).to_string()))
+    }
+}
+
+/// Does a deed, and says what came of it.
+async fn tell(mut client: ViewClient<Channel>, deed: Deed, author: String) -> Result<String, Status> {
+    Ok(match deed {
+        Deed::Pause { cluster, for_nanos, reason } => {
+            let request = PauseRequest { cluster, for_nanos, reason, author, ..PauseRequest::default() };
+            let pause = client.pause(request).await?.into_inner().pause.unwrap_or_default();
+            let until = sentence::pause(&pause, pause.since_unix_nanos);
+            format!("paused {until}; :resume {} ends it", pause.number)
+        }
+        Deed::Resume(which) => {
+            let mut request = ResumeRequest::default();
+            match which {
+                Ended::Number(number) => request.number = number,
+                Ended::Cluster(cluster) => request.cluster = cluster,
+                Ended::All => request.everything = true,
+            }
+            let ended = client.resume(request).await?.into_inner().ended;
+            match &ended[..] {
+                [] => "no pause has exactly this scope".to_owned(),
+                [pause] => format!("resumed {}", sentence::pause_scope(pause)),
+                all => format!("ended {}", words::count(all.len() as u64, "pause")),
+            }
+        }
+        Deed::Mode { mode, cluster, reason } => {
+            let request =
+                SetModeRequest { cluster, mode: mode.into(), reason, author, ..SetModeRequest::default() };
+            let answer = client.set_mode(request).await?.into_inner();
+            match (answer.is, answer.was) {
+                (Some(is), _) => sentence::mode_order(&is, is.since_unix_nanos),
+                (None, Some(was)) => {
+                    format!("taken back: {}", sentence::mode_order(&was, was.since_unix_nanos))
+                }
+                (None, None) => "nothing was ordered".to_owned(),
+            }
+        }
+        Deed::Approve { ids } => {
+            let everything = ids.is_empty();
+            let request = ApproveRequest { ids, everything, author, ..ApproveRequest::default() };
+            let approved = client.approve(request).await?.into_inner().approved;
+            format!("approved {}", words::count(approved.len() as u64, "action"))
+        }
+    })
 }
 
 async fn answer(mut client: ViewClient<Channel>, question: &Question) -> Result<Answer, Status> {

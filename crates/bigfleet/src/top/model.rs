@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use bigfleet_view::v1::{Decision, Summary, WatchEvent};
 use jiff::tz::TimeZone;
 
+use super::command::Deed;
+use super::history::History;
 use super::question::{Answer, Question};
 use super::screen::{Place, Screen, TABS};
 
@@ -33,8 +35,11 @@ pub(crate) struct Model {
     pub(crate) tabs: [Place; 4],
     /// What was opened from the tab, the last on top.
     pub(crate) opened: Vec<Place>,
-    /// The filter while it is typed.
-    pub(crate) typing: Option<String>,
+    /// What is being typed.
+    pub(crate) typing: Option<Typing>,
+    /// What became of the last command, until the next key.
+    pub(crate) told: Option<Result<String, String>>,
+    pub(crate) history: History,
     pub(crate) held: BTreeMap<Question, Held>,
 }
 
@@ -47,6 +52,20 @@ pub(crate) struct Look {
     pub(crate) server: String,
     /// Lines whoever opened the view wants to be read.
     pub(crate) notes: Vec<String>,
+}
+
+/// What is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Typing {
+    pub(crate) what: Typed,
+    pub(crate) text: String,
+}
+
+/// What the typed text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    Filter,
+    Command,
 }
 
 /// How things stand with the shard.
@@ -84,12 +103,15 @@ pub(crate) enum Message {
         question: Question,
         answer: Result<Answer, String>,
     },
+    /// What became of a command.
+    Told(Result<String, String>),
 }
 
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Ask(Question),
+    Tell(Deed),
     Quit,
 }
 
@@ -107,6 +129,8 @@ impl Model {
             tabs: TABS.map(Place::at),
             opened: Vec::new(),
             typing: None,
+            told: None,
+            history: History::default(),
             held: BTreeMap::new(),
         }
     }
@@ -156,6 +180,7 @@ impl Model {
         match message {
             Message::Watched(event) => self.watched(*event),
             Message::Lost { why } => self.link = Link::Lost { why },
+            Message::Told(outcome) => self.told = Some(outcome),
             Message::Answered { question, answer } => {
                 // The reader may have gone on; then nobody waits for it.
                 let Some(held) = self.held.get_mut(&question) else { return };
@@ -171,6 +196,7 @@ impl Model {
     fn watched(&mut self, event: WatchEvent) {
         self.link = Link::Live;
         self.heard_unix_nanos = Some(self.now_unix_nanos);
+        self.history.add(&event);
         // The first event has only the recent ones; later events repeat them among what is new.
         if self.feed.is_empty()
             && let Some(summary) = &event.summary

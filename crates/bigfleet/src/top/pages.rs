@@ -13,7 +13,7 @@ mod needs;
 use crate::output::Tone;
 
 use super::filter::Filter;
-use super::model::{Link, Model};
+use super::model::{Link, Model, Typed};
 use super::page::{Body, Form, Page, Pane, Row, Said};
 use super::question::Answer;
 use super::screen::Screen;
@@ -59,7 +59,8 @@ fn waiting(model: &Model) -> Page {
 
 /// The filter in force: what is being typed counts already as far as words go.
 fn filter(model: &Model) -> Filter {
-    Filter::read(model.typing.as_deref().unwrap_or(&model.place().filter))
+    let typed = model.typing.as_ref().filter(|typing| typing.what == Typed::Filter);
+    Filter::read(typed.map_or(&model.place().filter, |typing| &typing.text))
 }
 
 /// Leaves out the rows that the words do not admit.

@@ -8,6 +8,7 @@ use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 
 use super::canned::{self, NOW};
+use super::command::Deed;
 use super::draw::draw;
 use super::key::Key;
 use super::model::{Link, Look, Message, Model, Order};
@@ -298,6 +299,56 @@ fn a_refusal_is_shown_and_late_answers_change_nothing() {
 }
 
 #[test]
+fn what_is_under_the_cursor_is_paused_with_a_reason() {
+    let mut model = after("p");
+    assert!(picture(&model, 80, 24).contains(":pause batch for 30m because "), "the first cluster");
+    let orders = press(&mut model, "rain\n");
+    let deed = Deed::Pause { cluster: "batch".into(), for_nanos: 30 * 60 * SECOND, reason: "rain".into() };
+    assert_eq!(orders, [Order::Tell(deed)]);
+    model.update(
+        NOW,
+        Input::Message(Message::Told(Ok("paused everything in batch; :resume 4 ends it".into()))),
+    );
+    assert!(picture(&model, 80, 24).contains("paused everything in batch; :resume 4 ends it"));
+    press(&mut model, "j");
+    assert!(!picture(&model, 80, 24).contains(":resume 4"), "until the next key");
+    model.update(NOW, Input::Message(Message::Told(Err("the role admin is needed".into()))));
+    assert!(picture(&model, 80, 24).contains("the role admin is needed"));
+    // In the screen of a cluster it is that one; where there is none, everything.
+    assert!(picture(&after("\np"), 80, 24).contains(":pause batch for 30m because "));
+    assert!(picture(&after("4p"), 80, 24).contains(":pause for 30m because "));
+}
+
+#[test]
+fn commands_go_places_and_what_is_wrong_can_be_mended() {
+    let title = |model: &Model| model.place().screen.title();
+    assert_eq!(title(&after(":machines\n")), "Machines");
+    assert_eq!(title(&after(":need 77aa88bb00000000\n")), "need 77aa88bb");
+    let mut model = after(":pause shop\n");
+    let said = picture(&model, 80, 24);
+    assert!(said.contains(":pause shop") && said.contains("say why"), "{said}");
+    assert_eq!(press(&mut model, " for 1h because rain\n").len(), 1);
+    assert_eq!(press(&mut after(":"), "q\n"), [Order::Quit]);
+    assert_eq!(press(&mut after(":approve all"), "\n"), [Order::Tell(Deed::Approve { ids: Vec::new() })]);
+    assert_eq!(title(&after(":machines\u{1b}")), "Fleet", "Esc leaves it");
+}
+
+#[test]
+fn fleet_with_a_history() {
+    let mut model = live();
+    for (cycle, usd_per_hour, secs, unmet) in [(1843, 4.56, 10, 2), (1844, 6.12, 20, 1), (1845, 5.5, 30, 0)] {
+        let mut event = canned::watch_event();
+        let summary = event.summary.as_mut().unwrap();
+        let as_of = summary.as_of.as_mut().unwrap();
+        (as_of.cycle, as_of.cycle_unix_nanos) = (cycle, NOW + secs * SECOND);
+        (summary.usd_per_hour, summary.unmet) = (usd_per_hour, unmet);
+        event.decisions.clear();
+        feed(&mut model, Input::Message(Message::Watched(Box::new(event))));
+    }
+    snapshots("fleet_with_a_history", &model);
+}
+
+#[test]
 fn quitting() {
     for key in [Key::Char('q'), Key::Interrupt] {
         assert_eq!(live().update(NOW, Input::Key(key)), [Order::Quit]);
@@ -343,7 +394,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         Key::Backspace,
         Key::Interrupt,
     ]);
-    let letter = prop::sample::select("jkghlGsr/?1234 =xcluster\u{301}語\u{1b}".chars().collect::<Vec<_>>());
+    let letter =
+        prop::sample::select("jkghlGsrp:/?1234 =xcluster\u{301}語\u{1b}".chars().collect::<Vec<_>>());
     prop_oneof![
         4 => special.prop_map(Happening::Key),
         4 => letter.prop_map(|letter| Happening::Key(Key::Char(letter))),

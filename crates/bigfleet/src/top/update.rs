@@ -1,15 +1,16 @@
 //! How inputs change the model. Nothing is done here: what is to be done is returned.
 
+use super::command::Command;
 use super::key::Key;
-use super::model::{Message, Model, Order};
+use super::model::{Message, Model, Order, Typed, Typing};
 use super::pages::page;
 use super::screen::Screen;
 
 /// Stops a page key moves by.
 const PAGE: usize = 10;
 
-/// The longest filter that can be typed.
-const FILTER_CHARS: usize = 200;
+/// The longest filter or command that can be typed.
+const TYPED_CHARS: usize = 200;
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -24,15 +25,23 @@ impl Model {
     /// Takes in what happened at `now` and says what is to be done.
     pub(crate) fn update(&mut self, now_unix_nanos: i64, input: Input) -> Vec<Order> {
         self.now_unix_nanos = now_unix_nanos;
+        if matches!(input, Input::Key(_)) {
+            self.told = None;
+        }
+        let mut orders = Vec::new();
         match input {
             Input::Key(Key::Interrupt) => return vec![Order::Quit],
-            Input::Key(key) if self.typing.is_some() => self.type_filter(key),
+            Input::Key(key) if self.typing.is_some() => match self.type_on(key) {
+                Some(Order::Quit) => return vec![Order::Quit],
+                order => orders.extend(order),
+            },
             Input::Key(Key::Char('q')) => return vec![Order::Quit],
             Input::Key(key) => self.press(key),
             Input::Message(message) => self.take(message),
             Input::Tick => {}
         }
-        self.due().map(Order::Ask).into_iter().collect()
+        orders.extend(self.due().map(Order::Ask));
+        orders
     }
 
     fn press(&mut self, key: Key) {
@@ -48,7 +57,13 @@ impl Model {
             Key::Escape | Key::Backspace | Key::Char('h') => self.back(),
             Key::Char('?') => self.open(Screen::Help),
             Key::Char('/') if self.place().screen.filters() => {
-                self.typing = Some(self.place().filter.clone());
+                self.typing = Some(Typing { what: Typed::Filter, text: self.place().filter.clone() });
+            }
+            Key::Char(':') => self.typing = Some(Typing { what: Typed::Command, text: String::new() }),
+            Key::Char('p') => {
+                let cluster = self.cluster_here().map(|name| format!("{name} ")).unwrap_or_default();
+                let text = format!("pause {cluster}for 30m because ");
+                self.typing = Some(Typing { what: Typed::Command, text });
             }
             Key::Char('s') => {
                 let sorts = self.place().screen.sorts().len().max(1);
@@ -111,20 +126,52 @@ impl Model {
         }
     }
 
-    fn type_filter(&mut self, key: Key) {
-        let Some(mut text) = self.typing.take() else { return };
+    /// The cluster the reader looks at: the one that is open, or the one the cursor is on.
+    fn cluster_here(&self) -> Option<String> {
+        let stops = page(self).stops();
+        let here = stops.get(self.cursor(&stops)).and_then(|stop| stop.opens.clone());
+        match (&self.place().screen, here) {
+            (Screen::Cluster(name), _) => Some(name.clone()),
+            (_, Some(Screen::Cluster(name))) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn type_on(&mut self, key: Key) -> Option<Order> {
+        let mut typing = self.typing.take()?;
         match key {
-            Key::Escape => return,
-            Key::Enter => {
-                let place = self.place_mut();
-                (place.filter, place.cursor, place.key) = (text.trim().to_owned(), 0, None);
-                return;
-            }
+            Key::Escape => return None,
+            Key::Enter => return self.typed(&typing),
             // Beyond the beginning there is nothing to delete: that leaves.
-            Key::Backspace if text.pop().is_none() => return,
-            Key::Char(letter) if text.chars().count() < FILTER_CHARS => text.push(letter),
+            Key::Backspace if typing.text.pop().is_none() => return None,
+            Key::Char(letter) if typing.text.chars().count() < TYPED_CHARS => typing.text.push(letter),
             _ => {}
         }
-        self.typing = Some(text);
+        self.typing = Some(typing);
+        None
+    }
+
+    /// Does what was typed.
+    fn typed(&mut self, typing: &Typing) -> Option<Order> {
+        if typing.what == Typed::Filter {
+            let place = self.place_mut();
+            (place.filter, place.cursor, place.key) = (typing.text.trim().to_owned(), 0, None);
+            return None;
+        }
+        match Command::read(&typing.text) {
+            Ok(Command::Quit) => return Some(Order::Quit),
+            Ok(Command::Tell(deed)) => return Some(Order::Tell(deed)),
+            Ok(Command::Tab(tab)) => {
+                self.tab = tab;
+                self.opened.clear();
+            }
+            Ok(Command::Open(screen)) => self.open(screen),
+            Err(wrong) => {
+                // What was typed is not lost: it can be mended.
+                self.typing = Some(typing.clone());
+                self.told = Some(Err(wrong));
+            }
+        }
+        None
     }
 }

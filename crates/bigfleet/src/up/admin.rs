@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_net::Clock;
+use bigfleet_net::{CallLayer, Clock};
 use bigfleet_proto::transport;
 use bigfleet_provider_sim::Control;
+use bigfleet_provider_sim::admin::MOST_ADMIN_CONNECTIONS;
 use bigfleet_provider_sim::admin::v1::sim_admin_server::SimAdminServer;
 use bigfleet_provider_sim::admin::v1::sim_demand_server::{SimDemand, SimDemandServer};
 use bigfleet_provider_sim::admin::v1::{
@@ -14,7 +15,6 @@ use bigfleet_provider_sim::admin::v1::{
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
 use super::cluster::MOST_PODS;
@@ -137,9 +137,12 @@ pub(crate) async fn serve(
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
+    let layer = CallLayer::usual();
+    let connections = layer.incoming(listener, None, MOST_ADMIN_CONNECTIONS);
     transport::server()
+        .layer(layer)
         .add_service(SimAdminServer::new(control))
         .add_service(SimDemandServer::new(demand))
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop)
+        .serve_with_incoming_shutdown(connections, stop)
         .await
 }

@@ -43,6 +43,13 @@ pub(crate) fn text(stage: &Stage, kept: &Kept, args: &Args, started_nanos: u64) 
     };
     let metrics = stage.shard.http.map(|address| format!("   metrics http://{address}/metrics"));
     line("shard", format!("http://{}{}", stage.shard.grpc, metrics.unwrap_or_default()));
+    for (name, other) in &stage.others {
+        line("", format!("http://{} ({name})", other.grpc));
+    }
+    if let Some(coordinator) = &stage.coordinator {
+        let address = coordinator.address;
+        line("fleet", format!("bigfleet get transfers --coordinator {address}; domains and shards likewise"));
+    }
     line("clusters", clusters.join(", "));
     line("capacity", capacity(&stage.cloud.handle().machines()));
     let hour = words::span(3_600_000_000_000 / i64::from(args.clock));

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bigfleet_net::{Clock, SystemClock};
 use bigfleet_proto::v1alpha1::MachineState;
 use bigfleet_tell::feed::Fresh;
+use bigfleet_tell::group::{Group, groups};
 use bigfleet_view::v1::{ActionKind, Decision, Fate, Rule, Summary, WatchEvent, WatchRequest};
 use bigfleet_view::view_client;
 use tonic::transport::Channel;
 
 use super::write;
-use crate::group::{Group, groups};
 use crate::sentence::is_owned;
 use crate::words;
 

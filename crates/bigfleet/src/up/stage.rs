@@ -24,6 +24,7 @@ use tonic::transport::Channel;
 use super::admin::{self, Demand};
 use super::cast;
 use super::cluster::{Cluster, Nodes};
+use super::fleet;
 use super::operator::Operator;
 use super::pace::{self, Speed};
 use super::ports::Port;
@@ -31,6 +32,8 @@ use super::world::{Kept, World};
 
 /// The provider's name, in machine ids.
 const CLOUD: &str = "sim";
+/// The zones of the cloud.
+pub(crate) const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 /// How many people may change the same cluster at once before they wait.
 const COMMANDS: usize = 16;
 /// How often the world's time is written down, and how long the cloud's moves may take to end. Real time.
@@ -49,11 +52,17 @@ pub(crate) struct Plan {
     pub(crate) port: u16,
     /// Where the page would like to be.
     pub(crate) web_port: u16,
+    /// How many shards share the cloud.
+    pub(crate) shards: usize,
 }
 
 /// Everything, running.
 pub(crate) struct Stage {
     pub(crate) shard: Running,
+    /// The shards beside it, by name.
+    pub(crate) others: Vec<(String, Running)>,
+    /// Who says what each of them owns, if there are several.
+    pub(crate) coordinator: Option<bigfleet_coordinator_server::Running>,
     pub(crate) admin: SocketAddr,
     /// Where the page is.
     pub(crate) web: SocketAddr,
@@ -75,7 +84,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// Puts everything on stage. When this returns, everybody answers.
     pub(crate) async fn set(plan: Plan) -> anyhow::Result<Self> {
-        let Plan { kept, speed, folder, port, web_port } = plan;
+        let Plan { kept, speed, folder, port, web_port, shards } = plan;
         let clock: Arc<dyn Clock> = Arc::new(FastClock::start_at(kept.resumes_at(speed.0), speed.0));
         let world = World::new(kept.clone(), folder.as_deref(), clock.clone());
         world.note(false).context("the world cannot be written down")?;
@@ -111,14 +120,34 @@ impl Stage {
         };
         let keep_in =
             folder.as_deref().or(temporary.as_ref().map(TempDir::path)).expect("one of the two is there");
-        let settings = shard_settings(kept.seed, speed, provider_address, &keep_in.join("shard"));
-        let shard = start_shard(settings, shard_port, http_port, &clock).await?;
+        let names = fleet::names(shards);
+        let coordinator =
+            if shards > 1 { Some(fleet::coordinator(&keep_in.join("coordinator")).await?) } else { None };
+        let settings = |name: &str, folder: &str| {
+            let mut settings =
+                shard_settings(name, kept.seed, speed, provider_address, &keep_in.join(folder));
+            settings.coordinator =
+                coordinator.as_ref().map(|coordinator| fleet::reporting(coordinator.address, speed));
+            settings.shard.is_assigned = coordinator.is_some();
+            settings
+        };
+        let shard = start_shard(settings(&names[0], "shard"), shard_port, http_port, &clock).await?;
+        let mut others = Vec::new();
+        for name in &names[1..] {
+            let beside = Settings { http: None, ..settings(name, &format!("shard-{name}")) };
+            others.push((name.clone(), bigfleet_shard_server::start(beside, clock.clone()).await?));
+        }
+        if let Some(coordinator) = &coordinator {
+            fleet::lay_out(coordinator.address, &names).await?;
+        }
         let channel = dial(&format!("http://{}", shard.grpc), None)?;
+        let served: Vec<SocketAddr> =
+            std::iter::once(shard.grpc).chain(others.iter().map(|(_, other)| other.grpc)).collect();
 
         let mut tasks = JoinSet::new();
         let nodes: Arc<dyn Nodes> = Arc::new(CloudNodes(cloud.clone()));
         let mut operators = Vec::new();
-        for part in cast::clusters() {
+        for (place, part) in cast::clusters().into_iter().enumerate() {
             let fixed = kept.fixed.get(&part.cluster.name).cloned().unwrap_or_default();
             let name = part.cluster.name.clone();
             let cluster = Cluster::new(part, kept.seed, kept.begun_unix_nanos, &fixed);
@@ -128,7 +157,7 @@ impl Stage {
                 cluster,
                 nodes: nodes.clone(),
                 // Each has a connection of its own, as operators of real clusters do.
-                channel: dial(&format!("http://{}", shard.grpc), None)?,
+                channel: dial(&format!("http://{}", served[place % served.len()]), None)?,
                 clock: clock.clone(),
                 every: pace::roll_up(speed),
                 commands: inbox,
@@ -138,7 +167,10 @@ impl Stage {
         let web_listener = listen(page_port).await?;
         let web = web_listener.local_addr().context("a socket without an address")?;
         let site = Site::new(web::Settings {
-            shards: vec![web::Shard::local("up", shard.view())],
+            shards: std::iter::once((&names[0], &shard))
+                .chain(others.iter().map(|(name, other)| (name, other)))
+                .map(|(name, shard)| web::Shard::local(name, shard.view()))
+                .collect(),
             access: Access::Local,
             tls: false,
         });
@@ -160,6 +192,8 @@ impl Stage {
         let moved = ports.iter().filter_map(Port::moved).collect();
         Ok(Self {
             shard,
+            others,
+            coordinator,
             admin,
             web,
             cloud,
@@ -181,6 +215,7 @@ impl Stage {
                 Ok(()) => anyhow::anyhow!("the shard has ended by itself"),
                 Err(error) => error.into(),
             },
+            error = fleet::broken(&mut self.others) => error,
             ended = &mut self.provider => match ended {
                 Ok(Err(error)) => error.into(),
                 Ok(Ok(())) => anyhow::anyhow!("the simulated cloud has ended by itself"),
@@ -192,7 +227,15 @@ impl Stage {
     /// Stops everything in order: clusters, shard, cloud. What was to be kept is on disk.
     pub(crate) async fn strike(mut self) -> Result<(), RunError> {
         self.tasks.abort_all();
-        let stopped = self.shard.stop().await;
+        let mut stopped = self.shard.stop().await;
+        for (_, other) in self.others {
+            stopped = stopped.and(other.stop().await);
+        }
+        if let Some(coordinator) = self.coordinator
+            && let Err(error) = coordinator.stop().await
+        {
+            tracing::warn!(%error, "the coordinator did not stop in order");
+        }
         let _ = self.halt.send(true);
         if let Ok(Err(error)) = (&mut self.provider).await {
             tracing::warn!(%error, "the simulated cloud did not stop in order");
@@ -205,7 +248,7 @@ impl Stage {
 }
 
 async fn open_cloud(seed: u64, folder: Option<&Path>, clock: Arc<dyn Clock>) -> anyhow::Result<Sim> {
-    let zones = ["zone-a", "zone-b", "zone-c"].map(String::from).to_vec();
+    let zones = ZONES.map(String::from).to_vec();
     let inventory = Inventory::Fleet { machines: cast::SLOTS, zones };
     let kept_faults = folder.map(|folder| folder.join("cloud.faults"));
     let config = CloudConfig { name: CLOUD.into(), seed, inventory, kept_faults, ..CloudConfig::default() };
@@ -235,7 +278,7 @@ async fn listen(port: &mut Port) -> anyhow::Result<TcpListener> {
     }
 }
 
-fn shard_settings(seed: u64, speed: Speed, provider: SocketAddr, folder: &Path) -> Settings {
+fn shard_settings(name: &str, seed: u64, speed: Speed, provider: SocketAddr, folder: &Path) -> Settings {
     let address = format!("http://{provider}");
     let provider = ProviderAddress { config: pace::provider(CLOUD, speed), address };
     let record = Limits { max_bytes: 256 << 20, ..Limits::default() };
@@ -243,7 +286,7 @@ fn shard_settings(seed: u64, speed: Speed, provider: SocketAddr, folder: &Path) 
         keep: Keep::Folder { path: folder.into(), record },
         simulated: true,
         stop_grace: speed.simulated(SHARD_GRACE),
-        ..Settings::local(pace::shard("up", seed, speed), vec![provider])
+        ..Settings::local(pace::shard(name, seed, speed), vec![provider])
     }
 }
 

@@ -116,10 +116,7 @@ impl World {
     fn write(&self, kept: Kept, ended: bool) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let kept = Kept { now_unix_nanos: self.clock.now_unix_nanos(), ended, ..kept };
-        // Written beside and renamed: a crash leaves the old one or the new one.
-        let beside = path.with_extension("json.tmp");
-        fs::write(&beside, serde_json::to_vec_pretty(&kept)?)?;
-        fs::rename(&beside, path)
+        bigfleet_durable::replace(path, &serde_json::to_vec_pretty(&kept)?)
     }
 }
 

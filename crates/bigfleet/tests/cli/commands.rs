@@ -26,6 +26,32 @@ fn a_plan_with_dollars() {
 }
 
 #[test]
+fn modes_and_the_yes_to_what_waits() {
+    let (server, user) = (Server::start(), User::new());
+    let run = |arguments: &[&str]| {
+        user.run_wide(110, &[arguments, &["-o", "text", "--server", &server.url]].concat())
+    };
+    insta::assert_snapshot!("modes", run(&["mode"]).all(&server.url));
+    let said = run(&["mode", "observe", "--cluster", "ml", "--reason", "trial"]).fine();
+    assert_eq!(said.lines().next(), Some("everything in ml: observe since 14:08:31: trial (by sam)"));
+    let said = run(&["mode", "auto", "--cluster", "ml"]);
+    assert!(said.code == 2 && said.err.contains("--reason"), "{}", said.err);
+    let said = run(&["mode", "inherit", "--cluster", "shop", "--kind", "reclaim"]).fine();
+    assert!(said.starts_with("taken back: Reclaim in shop: approve"), "{said}");
+    let approved = run(&["approve", "0a1b2c3d"]).fine();
+    insta::assert_snapshot!("approved", approved);
+    assert!(server.last_asked().contains(r#"ids: ["0a1b2c3d"]"#), "{}", server.last_asked());
+    assert_eq!(run(&["approve", "--all", "--cluster", "quiet"]).code, 1, "nothing waited there");
+    assert_eq!(run(&["approve"]).code, 2, "say which, or all");
+    insta::assert_snapshot!("mode_report", run(&["mode", "--report"]).all(&server.url));
+    let table = user.run_wide(140, &["get", "proposals", "-o", "table", "--server", &server.url]);
+    insta::assert_snapshot!("proposals", table.all(&server.url));
+    let data = user.run(&["get", "proposals", "--server", &server.url]).fine();
+    let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+    assert_eq!(data["id"], "0a1b2c3d");
+}
+
+#[test]
 fn a_pause_and_its_end() {
     let (server, user) = (Server::start(), User::new());
     let said = user.run(&[

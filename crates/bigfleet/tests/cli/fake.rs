@@ -267,6 +267,32 @@ impl View for Fake {
         Ok(Response::new(PauseAnswer { pause: Some(story::pause(&request)) }))
     }
 
+    async fn get_modes(&self, request: Request<GetModesRequest>) -> Result<Response<Modes>, Status> {
+        self.hear("get_modes", request)?;
+        Ok(Response::new(story::modes()))
+    }
+
+    async fn set_mode(&self, request: Request<SetModeRequest>) -> Result<Response<SetModeAnswer>, Status> {
+        let request = self.hear("set_mode", request)?;
+        let is = (request.mode() != Mode::Unspecified).then(|| story::mode(&request));
+        Ok(Response::new(SetModeAnswer { was: story::modes().orders.pop(), is }))
+    }
+
+    type ListProposalsStream = Pages<ProposalPage>;
+    async fn list_proposals(
+        &self,
+        request: Request<ListProposalsRequest>,
+    ) -> Result<Response<Pages<ProposalPage>>, Status> {
+        self.hear("list_proposals", request)?;
+        Ok(stream(vec![ProposalPage { as_of: Some(story::as_of()), proposals: story::proposals() }]))
+    }
+
+    async fn approve(&self, request: Request<ApproveRequest>) -> Result<Response<ApproveAnswer>, Status> {
+        let request = self.hear("approve", request)?;
+        let approved = if request.cluster == "quiet" { Vec::new() } else { story::proposals() };
+        Ok(Response::new(ApproveAnswer { approved }))
+    }
+
     async fn resume(&self, request: Request<ResumeRequest>) -> Result<Response<ResumeAnswer>, Status> {
         let request = self.hear("resume", request)?;
         let ended =
@@ -313,14 +339,13 @@ impl Server {
 }
 
 async fn serve(listener: TcpListener, fake: Fake, tls: Option<TlsFiles>, stopped: oneshot::Receiver<()>) {
-    let router = bigfleet_proto::transport::server().add_service(ViewServer::new(fake));
+    let layer = bigfleet_net::CallLayer::usual();
+    let router = bigfleet_proto::transport::server().layer(layer.clone()).add_service(ViewServer::new(fake));
     let stopped = async move {
         let _ = stopped.await;
     };
     let tls = tls.map(|files| files.server_config().expect("good files"));
-    let clock = Arc::new(bigfleet_net::SystemClock::start());
-    let incoming = bigfleet_net::incoming(listener, tls, clock, 64);
-    router.serve_with_incoming_shutdown(incoming, stopped).await.unwrap();
+    router.serve_with_incoming_shutdown(layer.incoming(listener, tls, 64), stopped).await.unwrap();
 }
 
 impl Drop for Server {

@@ -254,7 +254,13 @@ pub(crate) fn machine_pages(crowd: u32, full: bool) -> impl Iterator<Item = Mach
 
 pub(crate) fn clusters() -> Vec<Cluster> {
     let cluster = |name: &str, number: u64, lane: Lane| Cluster {
-        lane: Some(Lane { cluster: name.into(), connected: true, reported: true, ..lane }),
+        lane: Some(Lane {
+            cluster: name.into(),
+            connected: true,
+            reported: true,
+            mode: Mode::Auto.into(),
+            ..lane
+        }),
         session: Some(Session {
             number,
             cluster: name.into(),

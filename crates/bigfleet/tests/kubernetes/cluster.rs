@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, Condition, ConditionStatus, NodePhase, UpcomingNode};
 use bigfleet_kube_common::install;
-use bigfleet_kube_testbed::{ControlPlane, apply, http_get, join_machines};
+use bigfleet_kube_testbed::{ControlPlane, apply, http_get, join_machines, processor_secs};
 use bigfleet_net::{Clock, SystemClock, nanos};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -126,9 +126,39 @@ impl Cluster {
         (Process::start(&self.name, &[&who[..], &files, &pace, flags].concat()), metrics)
     }
 
+    /// An operator in this process, with a clock of its own and watches of this length. Dropping it stops it.
+    pub(crate) async fn operator_with(
+        &self,
+        clock: Arc<dyn Clock>,
+        watch_for: Duration,
+    ) -> bigfleet_operator_kube::Running {
+        let text = std::fs::read_to_string(self.template.path()).unwrap();
+        let settings = bigfleet_operator_kube::Settings {
+            cluster: self.name.clone(),
+            shard: self.shard.clone(),
+            tls: None,
+            template: bigfleet_operator::template::Template::parse(&text).unwrap(),
+            blob_ttl: Duration::from_mins(15),
+            interval: Duration::from_secs(2),
+            debounce: Duration::from_millis(200),
+            settle: Duration::from_secs(3),
+            subtract_existing: true,
+            watch_for,
+        };
+        let connection =
+            bigfleet_kube_common::Connection { kubeconfig: Some(self.kubeconfig.clone()), context: None };
+        let client = connection.client().await.unwrap();
+        bigfleet_operator_kube::start(settings, client, clock).await.unwrap()
+    }
+
     /// Ends the operator like a power cut.
     pub(crate) fn kill_operator(&mut self) {
         self.operator.take().expect("it runs").kill();
+    }
+
+    /// Ends the pod controller: whoever tests writes requests.
+    pub(crate) fn stop_pod_controller(&mut self) {
+        assert_eq!(self.pods.take().expect("it runs").stop(), Some(0), "it stops as it is asked");
     }
 
     /// Makes another operator, started with [`Self::new_operator`], the one this cluster has.
@@ -147,16 +177,16 @@ impl Cluster {
         format!("{:.0} MiB resident, {:.0} MiB of it its own", mib("VmRSS:"), mib("RssAnon:"))
     }
 
-    /// How long each of our processes has had a processor.
-    pub(crate) fn processor_seconds(&self) -> String {
-        let programs = [("operator", &self.operator), ("pod controller", &self.pods)];
-        let used = programs.iter().filter_map(|(name, program)| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.as_ref()?.id())).ok()?;
-            let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
-            let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
-            Some(format!("{name} {:.1}", ticks / 100.0))
-        });
-        used.collect::<Vec<_>>().join(", ")
+    /// How long each process of this cluster, its control plane and its fleet has had a processor, the busiest first.
+    pub(crate) fn processor_seconds(&self, plane: &ControlPlane, fleet: &Fleet) -> String {
+        let ours = [("operator", &self.operator), ("pod controller", &self.pods)];
+        let ours =
+            ours.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program.as_ref()?.id())));
+        let ours =
+            ours.chain(fleet.processes()).filter_map(|(name, id)| Some((name, processor_secs(id).ok()?)));
+        let mut used: Vec<(String, f64)> = ours.chain(plane.processor_secs()).collect();
+        used.sort_by(|a, b| b.1.total_cmp(&a.1));
+        used.iter().map(|(name, secs)| format!("{name} {secs:.1}")).collect::<Vec<_>>().join(", ")
     }
 
     /// The operator's metrics; empty if it does not answer.
@@ -288,6 +318,19 @@ impl Cluster {
             let said = program.last_words();
             assert!(!said.contains("forbidden"), "{said}");
         }
+    }
+
+    /// Deletes all there is of a kind in a namespace, a page at a time: a server gives up on thousands in one call.
+    pub(crate) async fn delete_all<K>(&self, api: &Api<K>)
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let page = ListParams::default().limit(500);
+        self.until("all to be deleted", async || {
+            let _ = api.delete_collection(&DeleteParams::default(), &page).await;
+            api.list(&ListParams::default().limit(1)).await.ok()?.items.is_empty().then_some(())
+        })
+        .await;
     }
 
     /// Takes everything down, so that the next scenario finds an empty cluster.

@@ -48,13 +48,21 @@ pub(crate) async fn a_pod_is_explained_through_the_cluster_and_through_the_shard
     assert_eq!(through_cluster["node"], "");
     assert_eq!(through_cluster["request"]["name"], request.name_any());
     assert_eq!(through_cluster["need"]["need"]["reason"], "no_matching_supply", "{through_cluster:#}");
+    // The sentence is the same in the condition, in the event, and where the shard is asked.
+    let sentence = "is short: no machine there is, whoever holds it, meets what it asks for";
+    assert!(covered.message.contains(sentence), "{covered:?}");
+    let event = format!("NoMatchingSupply: {}", covered.message);
     assert!(
-        through_cluster["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|event| event.as_str().unwrap().starts_with("NoMatchingSupply"))
+        through_cluster["events"].as_array().unwrap().iter().any(|one| *one == event),
+        "{through_cluster:#}"
     );
+    let need = covered.need_id.as_deref().unwrap();
+    let explained = Command::new(env!("CARGO_BIN_EXE_bigfleet"))
+        .args(["explain", "need", need, "-o", "text", "--server", fleet.shard()])
+        .env("COLUMNS", "1000")
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&explained.stdout).contains(sentence), "{explained:?}");
 
     let through_shard = shop
         .until("the shard to know of it", async || {
@@ -91,7 +99,7 @@ fn ask(words: &[&str]) -> Value {
     try_ask(words).unwrap_or_else(|| panic!("{words:?} has no answer"))
 }
 
-fn try_ask(words: &[&str]) -> Option<Value> {
+pub(crate) fn try_ask(words: &[&str]) -> Option<Value> {
     let output =
         Command::new(env!("CARGO_BIN_EXE_bigfleet")).args(words).env_remove("KUBECONFIG").output().unwrap();
     serde_json::from_slice(&output.stdout).ok()

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use bigfleet_crds::{CapacityRequest, UpcomingNode};
-use bigfleet_kube_testbed::ControlPlane;
+use bigfleet_kube_testbed::{ControlPlane, requests_served};
 use bigfleet_net::Clock as _;
 use futures::StreamExt as _;
 use futures::stream;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
@@ -55,6 +55,33 @@ pub(crate) async fn the_api_server_restarts(plane: &ControlPlane, namespace: Str
     shop.clear(&namespace).await;
 }
 
+/// The server ends a watch after a while, in good order. It goes on from where it was: nothing is listed anew, nothing is missed.
+pub(crate) async fn watches_expire(plane: &ControlPlane, namespace: String) {
+    let (_fleet, mut shop) = with_one_pod(plane, &namespace).await;
+    shop.kill_operator();
+    let ended = async || {
+        let labels = ["verb=\"WATCH\"", "resource=\"capacityrequests\""];
+        requests_served(&shop.client, &labels).await.unwrap_or_default()
+    };
+    let operator = shop.operator_with(shop.clock.clone(), Duration::from_secs(1)).await;
+    let said = |name: &str, what: &str| {
+        let text = operator.health().metrics();
+        let name = format!("bigfleet_operator_{name}");
+        let lines = text.lines().filter(|line| line.starts_with(&name) && line.contains(what));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
+    };
+    shop.until("the operator to have read all", async || (said("lists", "pods") == 1).then_some(())).await;
+    let before = ended().await;
+    shop.until("watches to expire", async || (ended().await >= before + 5).then_some(())).await;
+    still_works(&shop, &namespace).await;
+    for what in ["requests", "nodes", "pods", "upcoming nodes"] {
+        assert_eq!(said("lists", &format!("what=\"{what}\"")), 1, "{what}: nothing was listed anew");
+    }
+    assert_eq!(said("watches_broken", ""), 0, "to expire is not to break");
+    drop(operator);
+    shop.clear(&namespace).await;
+}
+
 /// A server that has started again knows nothing of before: who asks it to go on from there is told that the place is gone.
 pub(crate) async fn a_watch_is_told_that_its_place_is_gone(plane: &ControlPlane, namespace: String) {
     let (_fleet, shop) = with_one_pod(plane, &namespace).await;
@@ -63,6 +90,7 @@ pub(crate) async fn a_watch_is_told_that_its_place_is_gone(plane: &ControlPlane,
     plane.kill_api_server();
     plane.start_api_server().await.unwrap();
     shop.until("a watch to be told 410", async || (told().await > before).then_some(())).await;
+    shop.until("a list to be read anew", async || (shop.metric("lists", "").await > 4).then_some(())).await;
     still_works(&shop, &namespace).await;
     shop.clear(&namespace).await;
 }
@@ -107,6 +135,40 @@ pub(crate) async fn the_api_server_stands_still(plane: &ControlPlane, namespace:
     .await;
     plane.with_api_server(|server| server.go_on()).unwrap();
     still_works(&shop, &namespace).await;
+    shop.clear(&namespace).await;
+}
+
+/// A server that runs for a tenth of the time: calls are answered, each of them late.
+pub(crate) async fn the_api_server_is_slow(plane: &ControlPlane, namespace: String) {
+    let (_fleet, shop) = with_one_pod(plane, &namespace).await;
+    let (work, rest) = (Duration::from_millis(50), Duration::from_millis(450));
+    let slow = async {
+        loop {
+            plane.with_api_server(|server| server.freeze()).unwrap();
+            shop.clock.sleep(rest).await;
+            plane.with_api_server(|server| server.go_on()).unwrap();
+            shop.clock.sleep(work).await;
+        }
+    };
+    let served = async {
+        let client = plane.client().await;
+        let mut late = 0;
+        for _ in 0..10 {
+            // Not all of them while it runs for once: a quick machine answers ten calls in that time.
+            shop.clock.sleep(work * 2).await;
+            let asked = shop.clock.now_unix_nanos();
+            client.apiserver_version().await.unwrap();
+            late += u32::from(shop.clock.now_unix_nanos() - asked > 200_000_000);
+        }
+        still_works(&shop, &namespace).await;
+        late
+    };
+    let late = tokio::select! {
+        late = served => late,
+        () = slow => unreachable!("it does not end"),
+    };
+    plane.with_api_server(|server| server.go_on()).unwrap();
+    assert!(late >= 3, "the fault has struck: {late} of 10 calls were late");
     shop.clear(&namespace).await;
 }
 
@@ -201,7 +263,7 @@ pub(crate) async fn hostile_requests_are_marked_and_hold_nobody_up(plane: &Contr
         holds(&good.try_parse::<CapacityRequest>().ok()?, "Covered").then_some(())
     })
     .await;
-    requests.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    shop.delete_all(&requests).await;
     shop.clear(&namespace).await;
 }
 

@@ -32,9 +32,11 @@ const QUICK: [&str; 18] = [
 pub(crate) struct Fleet {
     provider: String,
     shard: String,
+    page: String,
+    data: Option<tempfile::TempDir>,
     // Ended in this order.
-    _shard: Process,
-    _provider: Process,
+    shard_process: Process,
+    provider_process: Process,
 }
 
 impl Fleet {
@@ -48,24 +50,69 @@ impl Fleet {
         Self::behind("sim", Process::start("provider", &[&arguments[..], &places].concat()), &provider)
     }
 
+    /// The same with machines that take some seconds to be made and some to join, and a shard that keeps a record.
+    pub(crate) fn slow(machines: usize) -> Self {
+        let provider = format!("127.0.0.1:{}", free_port());
+        let count = machines.to_string();
+        let mut arguments: Vec<String> = ["provider", "sim", "--use-fake-backend", "--seed-count", &count]
+            .into_iter()
+            .chain(["--addr", &provider, "--http", "none"])
+            .map(str::to_owned)
+            .collect();
+        // Each must agree with those set before it.
+        for (what, secs) in [("p99", 6), ("median", 4), ("least", 3)] {
+            for step in ["create", "configure"] {
+                arguments.extend(["--set".into(), format!("latency.{step}.{what}={secs}s")]);
+            }
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let process = Process::start("provider", &arguments);
+        let data = tempfile::tempdir().unwrap();
+        let memory = ["--data".to_owned(), data.path().join("shard").display().to_string()];
+        Self { data: Some(data), ..Self::with("sim", process, &provider, &memory) }
+    }
+
+    /// Whether its shard keeps a record.
+    pub(crate) fn keeps_a_record(&self) -> bool {
+        self.data.is_some()
+    }
+
     /// Starts a shard behind a provider that was started.
     pub(crate) fn behind(name: &str, process: Process, provider: &str) -> Self {
+        Self::with(name, process, provider, &["--memory-only".to_owned()])
+    }
+
+    fn with(name: &str, process: Process, provider: &str, memory: &[String]) -> Self {
         let listen = format!("127.0.0.1:{}", free_port());
+        let page = format!("127.0.0.1:{}", free_port());
         let cloud = format!("{name}=http://{provider}");
-        let arguments =
-            ["shard", "--memory-only", "--metrics", "none", "--listen", &listen, "--provider", &cloud];
-        let shard = Process::start("shard", &[&arguments[..], &QUICK].concat());
+        let memory: Vec<&str> = memory.iter().map(String::as_str).collect();
+        let arguments = ["shard", "--metrics", "none", "--listen", &listen, "--provider", &cloud];
+        let web = ["--web", &page];
+        let shard = Process::start("shard", &[&arguments[..], &memory, &web, &QUICK].concat());
         Self {
             provider: format!("http://{provider}"),
             shard: format!("http://{listen}"),
-            _shard: shard,
-            _provider: process,
+            page: format!("http://{page}"),
+            data: None,
+            shard_process: shard,
+            provider_process: process,
         }
     }
 
     /// Where the shard is.
     pub(crate) fn shard(&self) -> &str {
         &self.shard
+    }
+
+    /// Its processes by name.
+    pub(crate) fn processes(&self) -> [(String, u32); 2] {
+        [("shard".into(), self.shard_process.id()), ("provider".into(), self.provider_process.id())]
+    }
+
+    /// Where the shard's page is.
+    pub(crate) fn page(&self) -> &str {
+        &self.page
     }
 
     /// All machines as the provider has them; none if it does not answer.

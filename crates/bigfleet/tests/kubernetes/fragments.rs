@@ -19,6 +19,10 @@ const DEPLOYMENTS: u32 = 60;
 /// How long nothing must move.
 const SILENCE: Duration = Duration::from_secs(15);
 
+/// Where evicted pods will go is the scheduler's to say, and a guess of the operator's. Where it is wrong a pod waits, and a machine
+/// comes for it: a few of forty that leave may, and then nothing.
+const WRONG_GUESSES: usize = 2;
+
 /// On machines of 7920m and 30 GiB: just over half, just over a third, cpu-heavy, memory-heavy, just under a machine.
 const SIZES: [(&str, &str); 5] =
     [("4200m", "1Gi"), ("2800m", "2Gi"), ("6", "1Gi"), ("1", "17Gi"), ("7", "24Gi")];
@@ -65,8 +69,8 @@ pub(crate) async fn awkward_pods_get_their_places_and_then_nothing_moves(
     shop.until("machines to go", async || (machines(&shop).await.len() < before.len()).then_some(())).await;
     let (after, returned) = silence(&shop, ns).await;
     shop.all_run(ns, half).await;
-    assert!(after.is_subset(&before), "none came while others went: {:?}", after.difference(&before));
-    assert_eq!(returned, 0, "no machine went and came back");
+    let came = after.difference(&before).count();
+    assert!(came + returned <= WRONG_GUESSES, "{came} came while others went, {returned} went and came back");
     hops.reached(&format!("scaled down by half, then silence again, on {} machines", after.len()));
     assert!(after.len() < before.len());
     shop.clear(ns).await;

@@ -5,6 +5,7 @@
 
 mod bars;
 mod brownfield;
+mod clocks;
 mod cluster;
 mod document;
 mod explain;
@@ -13,9 +14,12 @@ mod fleet;
 mod fragments;
 mod hops;
 mod metal;
+mod page;
+mod playground;
 mod preemption;
 #[path = "../support/process.rs"]
 mod process;
+mod waiting;
 mod walk;
 
 use bigfleet_kube_testbed::{Parts, scenarios};
@@ -35,13 +39,41 @@ fn one_cluster() {
 }
 
 #[test]
+fn pods_that_wait() {
+    scenarios(
+        Parts::All,
+        1,
+        scenarios![
+            waiting::what_is_on_its_way_says_when_it_is_expected,
+            waiting::one_pod_that_nothing_holds_keeps_nobody_waiting,
+            waiting::a_stuck_pod_whose_request_comes_late_is_noticed,
+        ],
+    );
+}
+
+#[test]
 fn the_document() {
     scenarios(Parts::All, 1, scenarios![document::the_walk_is_as_printed]);
 }
 
 #[test]
+fn a_playground() {
+    playground::a_newcomer_watches_nodes_come();
+}
+
+#[test]
 fn real_hosts() {
     scenarios(Parts::All, 1, scenarios![metal::hosts_join_as_hollow_nodes_and_leave_again]);
+}
+
+#[test]
+fn the_document_of_real_hosts() {
+    scenarios(Parts::All, 1, scenarios![metal::three_spare_machines_become_a_fleet]);
+}
+
+#[test]
+fn in_the_browser() {
+    scenarios(Parts::All, 1, scenarios![page::the_page_says_why_a_pod_waits]);
 }
 
 #[test]
@@ -57,11 +89,15 @@ fn under_faults() {
         1,
         scenarios![
             faults::the_api_server_restarts,
+            faults::watches_expire,
             faults::a_watch_is_told_that_its_place_is_gone,
             faults::etcd_is_lost_for_a_while,
             faults::the_api_server_stands_still,
+            faults::the_api_server_is_slow,
             faults::a_storm_of_writers,
             faults::the_leader_dies,
+            clocks::the_operators_clock_is_two_hours_slow,
+            clocks::the_operators_clock_is_two_hours_fast,
             faults::hostile_requests_are_marked_and_hold_nobody_up,
         ],
     );

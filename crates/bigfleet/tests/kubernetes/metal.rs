@@ -1,11 +1,15 @@
 //! Real hosts: `bigfleet provider metal` and three hosts behind real sshd, which join as hollow nodes and leave again.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use bigfleet_crds::UpcomingNode;
 use bigfleet_kube_testbed::{ControlPlane, Identity};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
 use crate::cluster::{Ask, Cluster};
+use crate::document::Walk;
 use crate::fleet::Fleet;
 use crate::hops::Hops;
 use crate::process::{Process, free_port};
@@ -45,7 +49,7 @@ case $BIGFLEET_MACHINE in {ports} esac
 {kubectl} --kubeconfig {kubeconfig} apply -f - <<END || exit 1
 {{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {{\"name\": \"$BIGFLEET_MACHINE\"}}, \"spec\": {{\"providerID\": \"$BIGFLEET_MACHINE\"}}}}
 END
-setsid {kubemark} --morph=kubelet --name=$BIGFLEET_MACHINE --kubeconfig={kubeconfig} --kubelet-port=$port \\
+TMPDIR={at} setsid {kubemark} --morph=kubelet --name=$BIGFLEET_MACHINE --kubeconfig={kubeconfig} --kubelet-port=$port \\
     --kubelet-read-only-port=0 --node-labels=node.kubernetes.io/instance-type=vm \\
     </dev/null >{at}/$BIGFLEET_MACHINE.kubemark 2>&1 &
 echo $! >{at}/$BIGFLEET_MACHINE.pid
@@ -94,6 +98,87 @@ echo $! >{at}/$BIGFLEET_MACHINE.pid
     shop.clear(ns).await;
 }
 
+/// `docs/metal.md` from its first line on. Three hosts that share one machine need what a reader's do not: ports, work folders and
+/// hooks of their own, and a `kubeadm` that makes hollow nodes.
+pub(crate) async fn three_spare_machines_become_a_fleet(plane: &ControlPlane, _namespace: String) {
+    let Some(kubemark) = plane.program("kubemark") else {
+        eprintln!("  skipped: the Kubernetes programs here have no kubemark");
+        return;
+    };
+    let kubectl = plane.program("kubectl").expect("kubectl comes with the others");
+    let kubeconfig = plane.kubeconfig_file("hosts", &Identity::admin()).expect("a file");
+    let kubectl = format!("{} --kubeconfig {}", kubectl.display(), kubeconfig.display());
+    let mut lab = Lab::new(HOSTS).await;
+    let at = lab.path("").display().to_string();
+    let programs = lab.path("programs");
+    std::fs::create_dir(&programs).unwrap();
+    program(
+        &programs.join("kubeadm"),
+        &format!(
+            "#!/bin/sh
+# Stands for `kubeadm join --config FILE`: a hollow node with the provider id of the file.
+[ \"$1 $2\" = \"join --config\" ] || exit 64
+grep -q 'token: [a-z0-9]' \"$3\" || exit 65
+id=$(sed -n 's/^ *provider-id: //p' \"$3\")
+{kubectl} apply -f - <<END || exit 1
+{{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {{\"name\": \"$id\"}}, \"spec\": {{\"providerID\": \"$id\"}}}}
+END
+TMPDIR={at} setsid {kubemark} --morph=kubelet --name=$id --kubeconfig={kubeconfig} --kubelet-port=$PORT --kubelet-read-only-port=0 \\
+    </dev/null >{at}/$id.kubemark 2>&1 &
+echo $! >{at}/$id.pid
+",
+            kubemark = kubemark.display(),
+            kubeconfig = kubeconfig.display(),
+        ),
+    );
+    // The reader's key lets him in already; the new one is let in by ssh-copy-id as he would do it.
+    program(
+        &programs.join("ssh"),
+        &format!(
+            "#!/bin/sh
+case $1 in -F) exec {ssh} \"$@\" ;; esac
+for word in \"$@\"; do case $word in -i) exec {ssh} -F {at}ssh.hosts \"$@\" ;; esac done
+exec {ssh} -F {at}ssh.hosts -o IdentityFile={at}id \"$@\"
+",
+            ssh = "/usr/bin/ssh",
+        ),
+    );
+    let mut walk = Walk::new("docs/metal.md", plane);
+    let user = lab::whoami();
+    let mut known = String::new();
+    for number in 0..HOSTS {
+        let (address, host) = (format!("10.0.0.1{}", number + 1), format!("h{number}"));
+        let home = lab.path(&format!("{host}.home/.ssh"));
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::copy(lab.path("id.pub"), lab.path(&format!("{host}.keys"))).unwrap();
+        std::os::unix::fs::symlink(lab.path(&format!("{host}.keys")), home.join("authorized_keys")).unwrap();
+        lab.stop(number);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let (home, programs) = (home.parent().unwrap().display(), programs.display());
+        lab.start(number, &format!("SetEnv HOME={home} PATH={programs}:{path} PORT={}", free_port())).await;
+        let port = lab.hosts[number].port;
+        let _ = write!(known, "Host {address}\n  HostName 127.0.0.1\n  Port {port}\n");
+        let there = format!("address: 127.0.0.1\n    port: {port}\n    work_folder: {at}{host}.work");
+        walk.replace(&format!("address: {address}"), &there);
+    }
+    known += "Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n";
+    std::fs::write(lab.path("ssh.hosts"), known).unwrap();
+    walk.replace("user: root", &format!("user: {user}"));
+    walk.replace("root@", &format!("{user}@"));
+    let hooks = hooks(&at, &kubectl);
+    walk.replace("\nhosts:\n", &format!("\n{hooks}hosts:\n"));
+    walk.with_programs(&programs);
+    let _kubelets = Kubelets(&lab);
+    let played = walk.play().await;
+    assert!(played >= 15, "the walk has more steps than that");
+}
+
+/// Writes a program.
+fn program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
 /// An inventory whose hooks know hollow nodes.
 fn inventory_head(lab: &Lab, kubectl: &str) -> String {
     let at = lab.path("");
@@ -103,8 +188,13 @@ fn inventory_head(lab: &Lab, kubectl: &str) -> String {
         // What a hollow node says it has.
         .replace("resources: {cpu: 4, memory: 8Gi}", "resources: {cpu: 1, memory: 3840Mi}")
         .replace("allocatable: {cpu: 3, memory: 7Gi}", "allocatable: {cpu: 1, memory: 3840Mi}");
+    format!("{head}{}", hooks(&at.to_string(), kubectl))
+}
+
+/// Hooks that know hollow nodes.
+fn hooks(at: &str, kubectl: &str) -> String {
     format!(
-        "{head}hooks:
+        "hooks:
   ready: |
     test \"$({kubectl} get node $BIGFLEET_MACHINE -o 'jsonpath={{.status.conditions[?(@.type==\"Ready\")].status}}')\" = True
   reset: |
@@ -125,8 +215,9 @@ struct Kubelets<'a>(&'a Lab);
 
 impl Drop for Kubelets<'_> {
     fn drop(&mut self) {
-        for host in 0..HOSTS {
-            if let Ok(pid) = std::fs::read_to_string(self.0.path(&format!("h{host}.pid"))) {
+        for file in std::fs::read_dir(self.0.path("")).expect("the folder is there").flatten() {
+            let is_pid = file.path().extension().is_some_and(|ending| ending == "pid");
+            if let Some(pid) = std::fs::read_to_string(file.path()).ok().filter(|_| is_pid) {
                 let _ = std::process::Command::new("kill").arg(pid.trim()).status();
             }
         }

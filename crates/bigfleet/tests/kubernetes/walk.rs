@@ -1,11 +1,11 @@
 //! From a pod that waits to a machine that is given back, hop by hop.
 
-use bigfleet_crds::{RequestPhase, UpcomingNode};
+use bigfleet_crds::{CapacityRequest, RequestPhase, UpcomingNode};
 use bigfleet_kube_testbed::{ControlPlane, node_name};
-use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::discovery::ApiResource;
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::cluster::{Ask, Cluster, holds, is_ready};
@@ -56,6 +56,8 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
         (named.count() == machines.len()).then_some(())
     })
     .await;
+    at_rest(&shop).await;
+    hops.reached("roll-ups go on, nothing is written any more");
 
     // Two pods are six cpus, and one machine is enough. Nobody may be evicted meanwhile. One by one, because then one is
     // left on each node: the fuller node loses its pod first.
@@ -118,7 +120,48 @@ pub(crate) async fn pods_become_nodes_and_nodes_go_politely(plane: &ControlPlane
     shop.until("its object to go", async || (shop.all::<UpcomingNode>().await.len() == 1).then_some(()))
         .await;
     shop.nothing_was_forbidden();
+    no_more_is_allowed(plane, ns).await;
     shop.clear(ns).await;
+}
+
+/// The accounts that all of this was done with cannot do what it does not take.
+async fn no_more_is_allowed(plane: &ControlPlane, namespace: &str) {
+    for account in ["bigfleet-operator", "bigfleet-pod-controller"] {
+        let config = plane.config_of_account("bigfleet-system", account).await;
+        let client = Client::try_from(config).unwrap();
+        let (secrets, pods) =
+            (Api::<Secret>::all(client.clone()), Api::<Pod>::namespaced(client.clone(), namespace));
+        let requests: Api<CapacityRequest> = Api::namespaced(client, namespace);
+        let delete = DeleteParams::default();
+        let none = ListParams::default().labels("nobody=has-this");
+        let refused = [
+            ("read secrets", secrets.list(&none).await.err()),
+            ("delete pods", pods.delete("web", &delete).await.err()),
+            ("sweep pods", pods.delete_collection(&delete, &none).await.err()),
+            ("sweep requests", requests.delete_collection(&delete, &none).await.err()),
+        ];
+        for (what, error) in refused {
+            assert!(
+                matches!(&error, Some(kube::Error::Api(status)) if status.code == 403),
+                "{account} may {what}: {error:?}"
+            );
+        }
+    }
+}
+
+/// Waits until objects of ours are written no more although roll-ups go on: they are written when they change.
+async fn at_rest(shop: &Cluster) {
+    let wrote = async || shop.metric("writes_total", "kind=\"ours\"").await;
+    let told = async || shop.metric("rollups_total", "sent").await;
+    let mut since = (wrote().await, told().await);
+    shop.until("writes to end", async || {
+        let now = (wrote().await, told().await);
+        if now.0 != since.0 {
+            since = now;
+        }
+        (now.1 >= since.1 + 3).then_some(())
+    })
+    .await;
 }
 
 /// Waits for a node that is being drained and whose pod cannot leave.

@@ -15,21 +15,23 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `bigfleet` with these arguments.
+    /// Starts `bigfleet` with these arguments: the one built with this test, or that of `BIGFLEET_PROGRAM`, for figures of an
+    /// optimised one.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
-        Self::start_program(name, env!("CARGO_BIN_EXE_bigfleet"), arguments)
+        let given = std::env::var("BIGFLEET_PROGRAM");
+        Self::start_program(name, given.as_deref().unwrap_or(env!("CARGO_BIN_EXE_bigfleet")), arguments)
     }
 
     /// Starts another program.
     pub(crate) fn start_program(name: &str, program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments);
-        Self::start_command(name, command)
+        Self::start_command(name, &command)
     }
 
-    /// Starts a command as it is, but for its streams.
-    pub(crate) fn start_command(name: &str, mut command: Command) -> Self {
-        let mut child = command
+    /// Starts a command as it is, but for its streams. The system ends it when this process ends, however it ends.
+    pub(crate) fn start_command(name: &str, command: &Command) -> Self {
+        let mut child = leashed(command)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -79,6 +81,30 @@ impl Process {
         let said = self.said.lock().unwrap();
         format!("--- {} said:\n{}", self.name, said[said.len().saturating_sub(60)..].join("\n"))
     }
+}
+
+/// The same command, which the system kills when its parent is gone: a test that is killed cannot do it any more. Its id stays
+/// that of the program. Where there is no setpriv(1), orphans are possible.
+fn leashed(command: &Command) -> Command {
+    let known = Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]).stderr(Stdio::null()).status();
+    let mut leashed = if known.is_ok_and(|status| status.success()) {
+        let mut leashed = Command::new("setpriv");
+        leashed.args(["--pdeathsig", "KILL"]).arg(command.get_program());
+        leashed
+    } else {
+        Command::new(command.get_program())
+    };
+    leashed.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => leashed.env(name, value),
+            None => leashed.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        leashed.current_dir(folder);
+    }
+    leashed
 }
 
 impl Drop for Process {

@@ -86,6 +86,13 @@ impl Up {
         }
     }
 
+    /// How much memory of its own it has now, in KiB: without the pages of the program.
+    pub(crate) fn own_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("Linux says so");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     /// A command in the same home, ready to run.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         bigfleet(self.home.path(), args)

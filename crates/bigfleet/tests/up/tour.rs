@@ -7,14 +7,17 @@
 mod script;
 mod terminal;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::process::Up;
 use script::{Step, matches, steps};
 
+fn root() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", ".."].iter().collect()
+}
+
 fn document(path: &str) -> String {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", ".."].iter().collect();
-    std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Plays a document. The first command must start the world; the others ask it. A command must end well unless the next
@@ -39,7 +42,10 @@ fn play(path: &str) -> usize {
                     banner
                 }
                 (_, Some(up)) => {
-                    let (status, printed) = terminal::run(up.command(&words));
+                    let mut program = up.command(&words);
+                    // Readers are in the folder they built it in.
+                    program.current_dir(root());
+                    let (status, printed) = terminal::run(program);
                     code = status.code().unwrap_or(-1);
                     let is_asked = steps.peek().is_some_and(|next| next.command == ASK_CODE);
                     assert!(
@@ -87,5 +93,5 @@ fn the_readme_is_as_printed() {
 #[test]
 fn the_tour_is_found_from_the_readme() {
     assert!(document("README.md").contains("(docs/tour.md)"));
-    assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tour.md").exists());
+    assert!(root().join("docs/tour.md").exists());
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use bigfleet_model::need::aggregate;
 use bigfleet_model::text::Quoted;
 use bigfleet_proto::convert::demand;
 use bigfleet_proto::v1alpha1::ClusterCapacityNeeds;
 use bigfleet_shard::{Event, Rollup, SessionId};
 use prost::Message;
 
+use super::count;
 use super::inbound::digest_without_time;
 
 /// What a session remembers of its roll-ups.
@@ -49,9 +49,9 @@ impl Rollups {
         (said, again.then_some(Event::RollupAgain { session: self.session }))
     }
 
-    /// Reads a roll-up.
+    /// Reads a roll-up, and makes all of it ready that the core thread need not do.
     pub fn read(&self, bytes: &[u8]) -> Event {
-        Event::Rollup { session: self.session, rollup: read(bytes, &self.cluster) }
+        Event::of_rollup(self.session, read(bytes, &self.cluster))
     }
 
     /// The event of a roll-up that nobody could read.
@@ -67,6 +67,8 @@ impl Rollups {
 }
 
 fn read(bytes: &[u8], cluster: &Arc<str>) -> Result<Rollup, String> {
+    let over = |problem| demand::RollupError::OverLimit { cluster: cluster.to_string(), problem }.to_string();
+    count::check(bytes).map_err(over)?;
     let message =
         ClusterCapacityNeeds::decode(bytes).map_err(|error| format!("it is no roll-up: {error}"))?;
     if message.cluster_id != **cluster {
@@ -78,8 +80,7 @@ fn read(bytes: &[u8], cluster: &Arc<str>) -> Result<Rollup, String> {
     }
     let demand::Rollup { cluster, taken_unix_nanos, needs } =
         demand::Rollup::try_from(&message).map_err(|error| error.to_string())?;
-    // Merged and in order, so that the core thread has nothing left to sort.
-    Ok(Rollup { cluster, taken_unix_nanos, needs: aggregate(needs) })
+    Ok(Rollup { cluster, taken_unix_nanos, needs })
 }
 
 #[cfg(test)]
@@ -100,6 +101,7 @@ mod tests {
         let good = read(&bytes("shop", 5, 1), &shop).unwrap();
         assert_eq!((&*good.cluster, good.taken_unix_nanos, good.needs.len()), ("shop", 9, 1));
         for (bad, part) in [
+            ([0x1A, 0].repeat(50_001), "cluster \"shop\": needs has 50001 rows; at most 50000 are taken"),
             (bytes("web", 5, 1), "it is of cluster \"web\", but this session speaks for \"shop\""),
             (bytes("", 5, 1), "it is of cluster \"\""),
             (bytes("shop", 5, 99), "row 0"),

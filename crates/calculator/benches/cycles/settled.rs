@@ -52,7 +52,8 @@ pub(super) fn measure(shape: Shape, repeat: usize, json: bool) -> Report {
         });
         cycles.push(on_cpu() - start);
         walls.push(super::by_the_clock() - by_the_clock);
-        assert!(!decision.actions.is_empty() && decision.work.clusters_walked > 0, "{:?}", decision.work);
+        let looked_at = decision.work.clusters_walked + decision.work.needs_renewed;
+        assert!(!decision.actions.is_empty() && looked_at > 0, "{:?}", decision.work);
         walked.push(decision.work.clusters_walked as u64);
         renewed.push(decision.work.needs_renewed as u64);
         shorts.push(decision.work.short_needs as u64);

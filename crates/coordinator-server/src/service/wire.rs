@@ -49,7 +49,9 @@ impl Coordinator for Service {
             Ok(wire::ReportAck {
                 coordinator_term: fleet.term(),
                 acknowledged: is_new,
-                instructions: core::pending(fleet, shard).map(convert::instruction).collect(),
+                instructions: core::pending(fleet, shard)
+                    .map(|instruction| convert::instruction(fleet.term(), instruction))
+                    .collect(),
             })
         });
         let ack = decided.await.map_err(status)?;

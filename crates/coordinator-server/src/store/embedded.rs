@@ -1,7 +1,5 @@
 //! A file, for one machine. One process at a time can open it, so whoever has it open leads.
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -32,10 +30,10 @@ impl Embedded {
         let wrong = |what: &str, why: &dyn std::fmt::Display| {
             StoreError::File(format!("{what} {} cannot be used: {why}", folder.display()))
         };
-        let made = DirBuilder::new().mode(0o700).recursive(true).create(folder);
-        made.map_err(|error| wrong("the folder", &error))?;
+        bigfleet_durable::private_folder(folder).map_err(|error| wrong("the folder", &error))?;
         let path = folder.join(FILE);
-        let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let file =
+            bigfleet_durable::private_file().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| wrong("the file in", &error))?;
         // Two processes on one file would both lead. The system forgets the lock when its process ends.
         file.try_lock().map_err(|error| wrong("another process has the file in", &error))?;

@@ -1,84 +1,42 @@
-//! An etcd of three members on loopback.
+//! Stores on an etcd of three members.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_coordinator_server::store::{Etcd, EtcdSettings, Store};
-use bigfleet_kube_testbed::{Assets, Program};
+use bigfleet_kube_testbed::EtcdMembers;
 use bigfleet_net::{Clock, SystemClock};
-use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Three members. Dropping it ends them.
-pub(crate) struct Members {
-    programs: Vec<Option<Program>>,
-    ports: Vec<[u16; 2]>,
-    folder: TempDir,
-    assets: Assets,
-}
+pub(crate) struct Members(EtcdMembers);
 
 impl Members {
     pub(crate) fn start() -> Self {
-        let assets = Assets::find().unwrap_or_else(|error| panic!("{error}"));
-        let free = || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
-            listener.local_addr().expect("an address").port()
-        };
-        let ports = (0..3).map(|_| [free(), free()]).collect();
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut members = Self { programs: vec![None, None, None], ports, folder, assets };
-        for member in 0..3 {
-            members.begin(member);
-        }
-        members
+        Self(EtcdMembers::start().unwrap_or_else(|error| panic!("{error}")))
     }
 
-    /// Starts a member with what it had.
     pub(crate) fn begin(&mut self, member: usize) {
-        let url = |port: u16| format!("http://127.0.0.1:{port}");
-        let peers =
-            self.ports.iter().enumerate().map(|(place, [_, peer])| format!("m{place}={}", url(*peer)));
-        let peers = peers.collect::<Vec<_>>().join(",");
-        let [client, peer] = self.ports[member].map(url);
-        let folder = self.folder.path().join(format!("m{member}"));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let arguments = vec![
-            format!("--name=m{member}"),
-            format!("--data-dir={}", folder.join("data").display()),
-            format!("--listen-client-urls={client}"),
-            format!("--advertise-client-urls={client}"),
-            format!("--listen-peer-urls={peer}"),
-            format!("--initial-advertise-peer-urls={peer}"),
-            format!("--initial-cluster={peers}"),
-            // Many elections on few cores: patient ones.
-            "--heartbeat-interval=200".into(),
-            "--election-timeout=2000".into(),
-            "--log-level=error".into(),
-        ];
-        let program = Program::start(&self.assets.program("etcd"), arguments, &folder).expect("etcd starts");
-        self.programs[member] = Some(program);
+        self.0.begin(member).expect("etcd starts");
     }
 
     pub(crate) fn kill(&mut self, member: usize) {
-        if let Some(mut program) = self.programs[member].take() {
-            program.kill();
-        }
+        self.0.kill(member);
     }
 
     pub(crate) fn freeze(&self, member: usize) {
-        self.programs[member].as_ref().expect("it runs").freeze().expect("a signal");
+        self.0.freeze(member).expect("a signal");
     }
 
     pub(crate) fn go_on(&self, member: usize) {
-        self.programs[member].as_ref().expect("it runs").go_on().expect("a signal");
+        self.0.go_on(member).expect("a signal");
     }
 
     pub(crate) fn settings(&self, prefix: &str) -> EtcdSettings {
         EtcdSettings {
-            members: self.ports.iter().map(|[client, _]| format!("http://127.0.0.1:{client}")).collect(),
+            members: self.0.urls(),
             tls: None,
             prefix: format!("/bigfleet-test/{prefix}/"),
             lease: Duration::from_secs(5),

@@ -29,6 +29,7 @@ pub(crate) async fn replica(store: Store) -> Running {
         tls: None,
         store,
         tidies: true,
+        export: None,
     };
     start(settings).await.expect("loopback")
 }

@@ -33,7 +33,7 @@ impl<'b, 'a> FreeByDomain<'b, 'a> {
     }
 
     fn table(&self) -> &DomainTotals {
-        &self.market.tables[&(self.set, self.domain)]
+        self.market.table(self.set, self.domain)
     }
 
     /// What completing the gang adds to the bill where all machines that count are of one shape: then it takes as many

@@ -8,7 +8,7 @@ use crate::action::{Action, ActionKind};
 use crate::amounts::is_zero;
 use crate::bits::Bits;
 use crate::fleet::Parallelism;
-use crate::needs::{ClusterDemand, Demand, NeedsTable};
+use crate::needs::{ClusterDemand, Demand, NeedsTable, touch_all};
 use crate::options::Options;
 use crate::report::Taken;
 use crate::vocab::Vocabulary;
@@ -18,30 +18,57 @@ use super::credit::Credit;
 use super::fold::{FoldMemory, Normal, normalise};
 use super::market::{Market, Stocks};
 use super::preempt::Preempt;
-use super::renew::Owners;
+use super::renew::{Owners, Picks};
 use super::sets::SupplySets;
 use super::sources::Sources;
 use super::turns::Stopped;
 use super::walk::{Mode, Room, Stop, Walk};
 use super::{Decision, Short, wanted_victims};
 
-/// A cluster's credit and what it was computed from.
+/// A cluster's credit.
 #[derive(Clone)]
 pub(super) struct Plan {
-    pub(super) demand: u64,
-    pub(super) supply: u64,
-    pub(super) generation: u64,
-    /// For each gang, whether a free machine could hold it, and the revision of the fold memory that said so.
+    /// The rows as reported.
+    pub(super) reported: Arc<[Arc<Demand>]>,
+    /// For each gang, whether a free machine could hold it.
     pub(super) fits_free: Vec<bool>,
     pub(super) normal: Normal,
-    pub(super) folds: u64,
     pub(super) credit: Arc<Credit>,
-    /// What every cycle asks every credit, answered without looking there.
-    pub(super) shared: bool,
-    pub(super) has_short: bool,
-    pub(super) has_excess: bool,
     /// Whose identities are whose, once single needs have been renewed.
     pub(super) owners: Option<Owners>,
+}
+
+/// So many clusters are read together before they are renewed one by one.
+const TOUCHED_TOGETHER: usize = 32;
+
+/// What a cluster's credit was computed from. These lie side by side, because a cycle looks at all of them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Basis {
+    pub(super) demand: u64,
+    pub(super) supply: u64,
+    /// Never 0 if there is a credit.
+    pub(super) generation: u64,
+    /// The revision of the fold memory that said which gangs a free machine could hold.
+    pub(super) folds: u64,
+}
+
+/// Which clusters have a credit of some kind.
+#[derive(Clone, Default)]
+pub(super) struct Kinds {
+    /// Some turn depended on more than the cluster.
+    pub(super) shared: Bits,
+    /// Some need is short.
+    pub(super) short: Bits,
+    /// Some Configured machine is unclaimed.
+    pub(super) excess: Bits,
+}
+
+impl Kinds {
+    pub(super) fn note(&mut self, cluster: u32, credit: &Credit) {
+        self.shared.set(cluster, credit.shared);
+        self.short.set(cluster, !credit.short.is_empty());
+        self.excess.set(cluster, !credit.excess.is_empty());
+    }
 }
 
 /// The inputs of the last decision.
@@ -62,6 +89,9 @@ pub(super) struct Last {
 #[derive(Clone, Default)]
 pub(crate) struct Cache {
     pub(super) plans: Vec<Option<Plan>>,
+    /// By cluster, what its plan was computed from.
+    pub(super) bases: Vec<Basis>,
+    pub(super) kinds: Kinds,
     pub(super) folds: FoldMemory,
     pub(super) sets: SupplySets,
     pub(super) stocks: Stocks,
@@ -85,7 +115,7 @@ pub(super) struct Walked<'a> {
 /// How far a walk came.
 pub(super) enum End<'a> {
     /// To its end.
-    Credit(Credit),
+    Credit(Box<Credit>),
     /// To where it stands still.
     Stopped(Stopped<'a>),
 }
@@ -102,6 +132,11 @@ impl Cache {
     /// The last decision, if there was one.
     pub(crate) fn last(&self) -> Option<&Arc<Decision>> {
         self.last.as_ref().map(|last| &last.decision)
+    }
+
+    /// Has the next cycle decide again, although nothing has changed.
+    pub(super) fn forget_last(&mut self) {
+        self.last = None;
     }
 
     /// What the last decision took of the free machines, counted by `count` when first asked for.
@@ -154,6 +189,7 @@ impl Cache {
             return;
         }
         self.plans.resize_with(vocab.cluster_count(), || None);
+        self.bases.resize(vocab.cluster_count(), Basis::default());
         self.by_name = (0..vocab.cluster_count() as u32).collect();
         self.by_name.sort_unstable_by(|a, b| vocab.cluster_name(*a).cmp(vocab.cluster_name(*b)));
         self.rank = vec![0; self.by_name.len()];
@@ -170,9 +206,15 @@ impl Cache {
         needs: &NeedsTable,
     ) -> (Vec<u32>, Vec<(u32, u32)>) {
         let clusters = 0..self.plans.len() as u32;
-        let mut changed: Vec<u32> = clusters.filter(|c| self.is_stale(*c, needs, sources)).collect();
-        let mut renewed = Vec::new();
-        changed.retain(|cluster| !self.renew(*cluster, sources, needs, &mut renewed));
+        let stale: Vec<u32> = clusters.filter(|cluster| self.is_stale(*cluster, needs, sources)).collect();
+        let (mut changed, mut renewed, mut picks) = (Vec::new(), Vec::new(), Picks::default());
+        for some in stale.chunks(TOUCHED_TOGETHER) {
+            self.touch(some, sources, needs);
+            changed.extend(
+                some.iter()
+                    .filter(|cluster| !self.renew(**cluster, sources, needs, &mut picks, &mut renewed)),
+            );
+        }
         (changed, renewed)
     }
 
@@ -182,7 +224,8 @@ impl Cache {
             return;
         }
         for (cluster, row) in renewed {
-            let plan = self.plans[*cluster as usize].as_ref().expect("a renewed need has a plan");
+            let plan =
+                self.plans[*cluster as usize].as_ref().expect("the cluster of a renewed need has a plan");
             self.claimants.enter_row(&plan.credit, *row);
         }
     }
@@ -216,17 +259,25 @@ impl Cache {
         walked
     }
 
-    pub(super) fn is_stale(&self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
-        let Some(plan) = &self.plans[cluster as usize] else { return true };
-        let index = sources.index;
-        plan.demand != needs.version(cluster)
-            || plan.supply != index.holdings.version(cluster)
-            || plan.generation != index.generation
-            || plan.shared
-            || plan.folds != self.folds.revision
-                && needs
-                    .cluster(cluster)
-                    .is_some_and(|demand| !self.fits_free(demand).eq(plan.fits_free.iter().copied()))
+    fn is_stale(&mut self, cluster: u32, needs: &NeedsTable, sources: Sources<'_>) -> bool {
+        let (index, basis) = (sources.index, self.bases[cluster as usize]);
+        if basis.demand != needs.version(cluster)
+            || basis.supply != index.holdings.version(cluster)
+            || basis.generation != index.generation
+            || self.kinds.shared.contains(cluster)
+        {
+            return true;
+        }
+        if basis.folds == self.folds.revision {
+            return false;
+        }
+        let plan = self.plans[cluster as usize].as_ref().expect("what has a basis has a plan");
+        let reported = needs.cluster(cluster);
+        if reported.is_some_and(|demand| !self.fits_free(demand).eq(plan.fits_free.iter().copied())) {
+            return true;
+        }
+        self.bases[cluster as usize].folds = self.folds.revision;
+        false
     }
 
     pub(super) fn fits_free(&self, demand: &ClusterDemand) -> impl Iterator<Item = bool> {
@@ -243,8 +294,9 @@ impl Cache {
         let silent = Arc::new(ClusterDemand::default());
         let demand = needs.cluster(cluster).unwrap_or(&silent);
         let plan = self.plans[cluster as usize].as_ref();
-        let same_rows = |plan: &&Plan| plan.demand == needs.version(cluster);
+        let same_rows = |_: &&Plan| self.bases[cluster as usize].demand == needs.version(cluster);
         let before = plan.filter(same_rows).map(|plan| &plan.normal);
+        touch_all(&demand.rows);
         let normal = normalise(demand, &self.folds, sources, cluster, before, &mut room.slots);
         let (rows, turns) = (normal.rows.clone(), normal.turns.clone());
         let mut walk = Walk::new(sources, cluster, rows.clone(), turns.clone(), room);
@@ -256,7 +308,7 @@ impl Cache {
         }
         let fits_free = self.fits_free(demand).collect();
         let end = match stop {
-            Stop::End => End::Credit(walk.into_credit(room)),
+            Stop::End => End::Credit(Box::new(walk.into_credit(room))),
             _ => End::Stopped(Stopped { walk: Box::new(walk), stop }),
         };
         Walked { cluster, fits_free, normal, end }
@@ -264,9 +316,13 @@ impl Cache {
 
     /// The credits of clusters that have short needs, of those asked for.
     pub(super) fn planned(&self, asked: impl Fn(u32) -> bool) -> Vec<(u32, Arc<Credit>)> {
-        let clusters = (0..).zip(&self.plans).filter(|(cluster, _)| asked(*cluster));
-        let short = clusters.filter_map(|(cluster, plan)| Some((cluster, plan.as_ref()?)));
-        short.filter(|(_, plan)| plan.has_short).map(|(c, plan)| (c, plan.credit.clone())).collect()
+        let clusters = self.kinds.short.iter().filter(|cluster| asked(*cluster));
+        clusters.map(|cluster| (cluster, self.plan(cluster).credit.clone())).collect()
+    }
+
+    /// The plan of a cluster that has one.
+    pub(super) fn plan(&self, cluster: u32) -> &Plan {
+        self.plans[cluster as usize].as_ref().expect("the cluster has a plan")
     }
 
     /// Runs phase 2 over what phase 1 left missing, in precedence order. Returns the preempted machines.
@@ -292,13 +348,11 @@ impl Cache {
         let ready: Vec<bool> =
             clusters.map(|cluster| options.ready.contains(vocab.cluster_name(cluster))).collect();
         let rules = Rules { options, claimants, ready: &ready };
-        let reported = (0..).zip(&self.plans).filter(|(cluster, _)| ready[*cluster as usize]);
-        let unclaimed = reported.filter_map(|(_, plan): (u32, _)| plan.as_ref());
-        let unclaimed = unclaimed.flat_map(|plan| plan.credit.excess.iter().copied());
+        let reported = self.kinds.excess.iter().filter(|cluster| ready[*cluster as usize]);
+        let unclaimed = reported.flat_map(|cluster| self.plan(cluster).credit.excess.iter().copied());
         let mut preempt = Preempt::new(bound, market, rules, unclaimed);
         for short in decision.shorts.iter_mut().filter(|short| !is_zero(&short.missing)) {
-            let credit =
-                &self.plans[short.cluster as usize].as_ref().expect("a short need has a plan").credit;
+            let credit = &self.plan(short.cluster).credit;
             preempt.serve(short, credit.claims_of(short.row as usize));
             decision.actions.extend(short.victims.iter().map(|victim| {
                 let loser = vocab.cluster_name(inventory.row(victim.machine).cluster);
@@ -330,16 +384,17 @@ impl Cache {
         if self.claimants.is_active() {
             self.claimants.enter(&credit);
         }
-        self.plans[cluster as usize] = Some(Plan {
+        self.bases[cluster as usize] = Basis {
             demand: needs.version(cluster),
             supply: sources.index.holdings.version(cluster),
             generation: sources.index.generation,
+            folds: self.folds.revision,
+        };
+        self.kinds.note(cluster, &credit);
+        self.plans[cluster as usize] = Some(Plan {
+            reported: needs.cluster(cluster).map(|demand| demand.rows.clone()).unwrap_or_default(),
             fits_free,
             normal,
-            folds: self.folds.revision,
-            shared: credit.shared,
-            has_short: !credit.short.is_empty(),
-            has_excess: !credit.excess.is_empty(),
             credit: Arc::new(credit),
             owners,
         });

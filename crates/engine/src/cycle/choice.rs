@@ -359,6 +359,151 @@ pub(crate) fn choose<'a>(
     best.map(|best| Chosen { value: best.value, covers: false })
 }
 
+/// What decided between the domain a gang was given and the next best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainRule {
+    /// The gang's own machines there cover it.
+    Home,
+    /// No other domain could cover it, or has any machine for it.
+    Only,
+    /// Most of the gang's own machines, in shares of the demand.
+    Own,
+    /// Most of its own machines and of those no need keeps, in shares of the demand.
+    Creditable,
+    /// Least new money: what is bought there adds least to the bill.
+    NewMoney,
+    /// The tightest fit: what would be left over is least.
+    Tightest,
+    /// Most of the demand (where no domain covers it), in shares.
+    Nearest,
+    /// Most machines.
+    Machines,
+    /// Equal in everything else: the smaller name.
+    Name,
+}
+
+impl DomainRule {
+    /// The stable code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Only => "only",
+            Self::Own => "own",
+            Self::Creditable => "creditable",
+            Self::NewMoney => "new_money",
+            Self::Tightest => "tightest",
+            Self::Nearest => "nearest",
+            Self::Machines => "machines",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// How a contest of domains ended, with what the rule that decided it compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Contest {
+    pub(crate) chosen: Chosen,
+    pub(crate) rule: DomainRule,
+    pub(crate) figure: f64,
+    pub(crate) next: Option<(u32, f64)>,
+}
+
+/// Holds the contest that [`choose`] decides, and says by what it was decided. Looks at all domains, which who decides need
+/// not.
+pub(crate) fn contest<'a>(
+    tallies: &Tallies,
+    free: &mut dyn Free,
+    text: &dyn Fn(u32) -> &'a str,
+) -> Option<Contest> {
+    let demanded = &tallies.demanded[..];
+    let is_tallied = |value: u32| tallies.by_domain.iter().any(|tally| tally.value == value);
+    let tallied = |free: &dyn Free, with_others: bool| -> Vec<Entrant> {
+        let entrant = |tally: &Tally| Entrant::of_tally(tally, demanded, free, with_others);
+        tallies.by_domain.iter().filter_map(entrant).collect()
+    };
+    let mut entrants = tallied(free, false);
+    entrants.retain(|entrant| entrant.covers);
+    for value in free.covering().into_iter().filter(|value| !is_tallied(*value)) {
+        let (machines, totals) = free.free(value);
+        entrants.push(Entrant::of_free(value, machines, &totals, demanded, true));
+    }
+    if entrants.is_empty() {
+        entrants = tallied(free, true);
+        if entrants.iter().any(|entrant| entrant.covers) {
+            entrants.retain(|entrant| entrant.covers);
+        } else {
+            free.each(&mut |value, machines, totals| {
+                if !is_tallied(value) {
+                    entrants.push(Entrant::of_free(value, machines, totals, demanded, false));
+                }
+            });
+        }
+    }
+    let covers = entrants.first()?.covers;
+    let mut ranked: Vec<(u32, [Figure; 5])> = entrants
+        .into_iter()
+        .map(|entrant| {
+            // What credit alone covers shows nothing of the last three.
+            let money = if covers && !entrant.by_credit {
+                free.new_money(entrant.value, entrant.missing.clone())
+            } else {
+                0.0
+            };
+            (entrant.value, entrant.figures(money))
+        })
+        .collect();
+    let differ = |a: &[Figure; 5], b: &[Figure; 5]| {
+        let mut pairs = a.iter().zip(b).map(|(a, b)| (*a, *b));
+        pairs.find(|(a, b)| a.value.total_cmp(&b.value).is_ne())
+    };
+    ranked.sort_by(|a, b| {
+        let by_figures = differ(&a.1, &b.1).map_or(Ordering::Equal, |(a, b)| {
+            let up = a.value.total_cmp(&b.value);
+            if a.less_is_better { up } else { up.reverse() }
+        });
+        by_figures.then_with(|| text(a.0).cmp(text(b.0)))
+    });
+    let chosen = Chosen { value: ranked[0].0, covers };
+    let Some((next, others)) = ranked.get(1) else {
+        return Some(Contest { chosen, rule: DomainRule::Only, figure: 0.0, next: None });
+    };
+    let (rule, figure, other) = differ(&ranked[0].1, others)
+        .map_or((DomainRule::Name, 0.0, 0.0), |(one, other)| (one.rule, one.value, other.value));
+    Some(Contest { chosen, rule, figure, next: Some((*next, other)) })
+}
+
+/// What a rule compares.
+#[derive(Clone, Copy)]
+struct Figure {
+    rule: DomainRule,
+    value: f64,
+    less_is_better: bool,
+}
+
+impl Entrant {
+    /// What is compared, in this order. `money` is what completing the gang adds to the bill.
+    fn figures(&self, money: f64) -> [Figure; 5] {
+        let more = |rule, value| Figure { rule, value, less_is_better: false };
+        let less = |rule, value| Figure { rule, value, less_is_better: true };
+        let machines = self.machines as f64;
+        let (own, creditable) =
+            (more(DomainRule::Own, self.own), more(DomainRule::Creditable, self.creditable));
+        if !self.covers {
+            let nearest = more(DomainRule::Nearest, self.joint);
+            return [
+                own,
+                nearest,
+                creditable,
+                more(DomainRule::Machines, machines),
+                less(DomainRule::Name, 0.0),
+            ];
+        }
+        let (joint, machines) = if self.by_credit { (0.0, 0.0) } else { (self.joint, machines) };
+        let [money, tightest] = [less(DomainRule::NewMoney, money), less(DomainRule::Tightest, joint)];
+        [own, creditable, money, tightest, more(DomainRule::Machines, machines)]
+    }
+}
+
 /// The best of domains that all cover the gang.
 fn best_covering<'a>(
     mut entrants: Vec<Entrant>,

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::amounts::is_zero;
+use crate::bits::Bits;
 use crate::needs::Demand;
 use crate::vocab::Amounts;
 
 use super::choice::Chosen;
+use super::loose::Loose;
 
 /// A cluster's needs after their turns, as far as the cluster's own machines go.
 #[derive(Clone, Debug, Default)]
@@ -24,14 +27,23 @@ pub(crate) struct Credit {
     pub(crate) domains: Vec<(u32, Option<Chosen>)>,
     /// Configured machines no need took, in keep order.
     pub(crate) excess: Vec<u32>,
-    /// Configuring machines no need took.
-    pub(super) loose: Vec<u32>,
     /// Whether some turn depended on more than this cluster.
     pub(crate) shared: bool,
-    /// Whether some need claims a machine that is not its own.
-    pub(super) mixed: bool,
-    /// The rows that share an identity with others.
-    pub(super) sharing: Vec<u32>,
+    /// The bound machines their owners did not simply claim, in the order needs look at them.
+    pub(super) loose: Vec<Loose>,
+    /// The needs that did not simply claim what they keep, by turn: they look at what is loose.
+    pub(super) borrowing: Vec<Borrower>,
+    /// The turns of needs that keep less than they would take if nobody trimmed.
+    pub(super) trimming: Bits,
+    /// Whether some rows share an identity.
+    pub(super) sharing: bool,
+}
+
+/// A need that looks at what is loose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Borrower {
+    pub(super) turn: u32,
+    pub(super) requirements: u32,
 }
 
 impl Credit {
@@ -76,15 +88,28 @@ impl Credit {
         self.claims = claims;
     }
 
-    /// Notes what credit leaves a need missing; nothing if that is empty.
-    pub(super) fn set_missing(&mut self, row: u32, missing: Amounts) {
-        self.short.retain(|(short, _)| *short != row);
-        if missing.is_empty() {
-            return;
+    /// Notes what credit leaves the need of a turn missing.
+    pub(super) fn set_missing(&mut self, row: u32, missing: Amounts, turn_of: impl Fn(u32) -> u32) {
+        let turn = turn_of(row);
+        let at = self.short.partition_point(|(other, _)| turn_of(*other) < turn);
+        let is_there = self.short.get(at).is_some_and(|(other, _)| *other == row);
+        match (is_there, is_zero(&missing)) {
+            (true, true) => drop(self.short.remove(at)),
+            (true, false) => self.short[at].1 = missing,
+            (false, true) => {}
+            (false, false) => self.short.insert(at, (row, missing)),
         }
-        let turn = |row: u32| self.turns.iter().position(|one| *one == row);
-        let at = self.short.partition_point(|(short, _)| turn(*short) < turn(row));
-        self.short.insert(at, (row, missing));
+    }
+
+    /// The bound machines no need claims, in order.
+    pub(super) fn unclaimed(&self) -> impl Iterator<Item = u32> + '_ {
+        self.loose.iter().filter(|one| one.is_unclaimed()).map(|one| one.machine)
+    }
+
+    /// Lists the Configured machines no need claims.
+    pub(super) fn list_excess(&mut self) {
+        let excess = self.loose.iter().filter(|one| one.is_unclaimed() && one.configured);
+        self.excess = excess.map(|one| one.machine).collect();
     }
 
     /// What credit left a need missing.

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::amounts::{contributes, is_zero, subtract};
 use crate::bits::Bits;
 use crate::holdings::Held;
 use crate::intern::NONE;
-use crate::needs::Demand;
-use crate::vocab::Amounts;
+use crate::needs::{Demand, touch_all};
 
+use super::loose::Loose;
+use super::pick::keep;
 use super::sources::Sources;
-use super::trim::trim;
 
 /// Whose a cluster's machines are, who keeps them, and which are claimed. Machines are known by their position.
 #[derive(Default)]
@@ -35,6 +34,13 @@ pub(super) struct Kept {
     pub(super) claimed: Bits,
     /// The bound machines that nobody keeps any more and nobody has claimed.
     pub(super) loose: Bits,
+    /// Those that nobody keeps from the beginning, and those given up later, with the turn after which.
+    unkept: Bits,
+    given_up: Vec<(u32, u32)>,
+    /// By position, the turn in which a machine was claimed that its claimant did not simply keep.
+    claimed_in: Vec<u32>,
+    /// The turns of needs that keep less than they would take if nobody trimmed.
+    pub(super) trims: Bits,
     picked: Vec<u32>,
 }
 
@@ -50,13 +56,17 @@ impl Kept {
         turns: &[u32],
         slots: &mut [u32],
     ) {
+        touch_all(rows);
         self.class.clear();
         self.class.extend(held.iter().map(|held| sources.classes.of_kind(held.kind)));
-        self.find_own(held, rows, slots);
+        self.find_own(held, rows, turns, slots);
         refill(&mut self.keeper, held.len(), NONE);
+        refill(&mut self.claimed_in, held.len(), NONE);
         refill(&mut self.spans, rows.len(), (0, 0));
         self.claimed.reset(held.len());
+        self.trims.reset(turns.len());
         self.positions.clear();
+        self.given_up.clear();
         for (turn, row) in (0..).zip(turns.iter().copied()) {
             self.keep(row, turn, &rows[row as usize], sources, configured);
         }
@@ -64,35 +74,20 @@ impl Kept {
         for (position, _) in (0..bound).zip(&self.keeper).filter(|(_, keeper)| **keeper == NONE) {
             self.loose.insert(position);
         }
+        self.unkept.clone_from(&self.loose);
     }
 
     /// Settles what one need keeps.
     fn keep(&mut self, row: u32, turn: u32, demand: &Demand, sources: Sources<'_>, configured: u32) {
         let mut picked = std::mem::take(&mut self.picked);
         picked.clear();
-        let mut missing = Amounts::from_slice(&demand.aggregate);
-        let mut covered = demand.same.is_none() && is_zero(&missing);
-        let provides = |position: u32| sources.classes.provides(self.class[position as usize]);
-        for position in self.own_of(row).iter().copied() {
-            if covered {
-                break;
-            }
-            let at = position as usize;
-            if self.keeper[at] != NONE || !sources.counts(self.class[at], demand) {
-                continue;
-            }
-            if demand.same.is_some() {
-                // A gang keeps all its own.
-                picked.push(position);
-            } else if contributes(provides(position), &missing) {
-                picked.push(position);
-                covered = subtract(&mut missing, provides(position));
-            }
+        let own = self.own_of(row).iter().copied().filter(|position| self.keeper[*position as usize] == NONE);
+        let class = |position: u32| self.class[position as usize];
+        let kept = keep(own, class, |position| position < configured, demand, sources, &mut picked);
+        self.disturbed[row as usize] = !kept.covers;
+        if kept.trimmed {
+            self.trims.insert(turn);
         }
-        if covered && demand.spread.is_none() && picked.iter().all(|position| *position < configured) {
-            trim(&mut picked, &demand.aggregate, provides, |_| {});
-        }
-        self.disturbed[row as usize] = !covered;
         let start = self.positions.len() as u32;
         self.positions.extend_from_slice(&picked);
         self.spans[row as usize] = (start, self.positions.len() as u32);
@@ -102,14 +97,14 @@ impl Kept {
         self.picked = picked;
     }
 
-    /// Finds out which machines are whose own.
-    fn find_own(&mut self, held: &[Held], rows: &[Arc<Demand>], slots: &mut [u32]) {
+    /// Finds out which machines are whose own, of the rows that take turns.
+    fn find_own(&mut self, held: &[Held], rows: &[Arc<Demand>], turns: &[u32], slots: &mut [u32]) {
         refill(&mut self.disturbed, rows.len(), false);
         self.shared_own.clear();
         self.sharers.clear();
         let mut sharing: Vec<u32> = Vec::new();
-        for (row, demand) in (0..).zip(rows) {
-            for key in demand.own_keys() {
+        for row in turns.iter().copied() {
+            for key in rows[row as usize].own_keys() {
                 let slot = &mut slots[key as usize];
                 if *slot == NONE {
                     *slot = row;
@@ -146,7 +141,7 @@ impl Kept {
             let own = (0..).zip(held).filter(|(_, held)| demand.own_keys().any(|key| key == held.key));
             self.shared_own.push((row, own.map(|(position, _)| position).collect()));
         }
-        for key in rows.iter().flat_map(|demand| demand.own_keys()) {
+        for key in turns.iter().flat_map(|row| rows[*row as usize].own_keys()) {
             slots[key as usize] = NONE;
         }
     }
@@ -168,21 +163,22 @@ impl Kept {
         self.own_of(row).binary_search(&position).is_ok()
     }
 
-    /// The rows that share an identity with others.
-    pub(super) fn sharing(&self) -> impl Iterator<Item = u32> + '_ {
-        self.sharers.iter().copied().chain(self.shared_own.iter().map(|(row, _)| *row))
+    /// Whether some rows share an identity.
+    pub(super) fn is_sharing(&self) -> bool {
+        !self.shared_own.is_empty()
     }
 
-    /// Claims a machine for a row. True if it is not the row's own; then its owners cannot simply claim what they keep.
-    pub(super) fn claim(&mut self, position: u32, row: u32) -> bool {
+    /// Claims a machine for a row in its turn. If it is not the row's own, its owners cannot simply claim what they keep.
+    pub(super) fn claim(&mut self, position: u32, row: u32, turn: u32) {
         self.claimed.insert(position);
+        self.claimed_in[position as usize] = turn;
         self.loose.remove(position);
         let owner = self.owner[position as usize];
         if self.shared_own.is_empty() {
             if owner != row && owner != NONE {
                 self.disturbed[owner as usize] = true;
             }
-            return owner != row;
+            return;
         }
         if owner != NONE {
             // It may be the own machine of several, and kept by another of them.
@@ -190,7 +186,6 @@ impl Kept {
             let sharing = self.sharers.iter().chain(self.shared_own.iter().map(|(row, _)| row));
             sharing.for_each(|row| self.disturbed[*row as usize] = true);
         }
-        !self.is_own(position, row)
     }
 
     /// Claims all that a row keeps for it.
@@ -204,13 +199,31 @@ impl Kept {
     }
 
     /// Ends the turn of a row: what it keeps and has not claimed is kept no longer.
-    pub(super) fn release(&mut self, row: u32, bound: u32) {
+    pub(super) fn release(&mut self, row: u32, turn: u32, bound: u32) {
         let (start, end) = self.spans[row as usize];
         for position in &self.positions[start as usize..end as usize] {
             if *position < bound && !self.claimed.contains(*position) {
                 self.loose.insert(*position);
+                self.given_up.push((*position, turn));
             }
         }
+    }
+
+    /// When all turns are over: the bound machines that somebody else than their owner could have been credited with.
+    pub(super) fn all_loose(&mut self, held: &[Held], configured: u32) -> Vec<Loose> {
+        let one = |position: u32, from: u32| {
+            let Held { machine, key, .. } = held[position as usize];
+            let (class, claimed_in) = (self.class[position as usize], self.claimed_in[position as usize]);
+            let owner = self.owner[position as usize];
+            Loose { machine, class, key, owner, from, claimed_in, configured: position < configured }
+        };
+        if self.given_up.is_empty() {
+            return self.unkept.iter().map(|position| one(position, 0)).collect();
+        }
+        self.given_up.iter_mut().for_each(|(_, turn)| *turn += 1);
+        self.given_up.extend(self.unkept.iter().map(|position| (position, 0)));
+        self.given_up.sort_unstable();
+        self.given_up.iter().map(|(position, from)| one(*position, *from)).collect()
     }
 }
 

@@ -10,7 +10,6 @@ use bigfleet_model::penalty::PenaltyBucket;
 
 use crate::bits::Bits;
 use crate::index::split_free_rank;
-use crate::intern::{Map, NONE};
 use crate::needs::Demand;
 use crate::vocab::Amounts;
 
@@ -22,6 +21,7 @@ use super::prices::{Asking, Tier};
 use super::sets::SupplySets;
 use super::sources::Sources;
 use super::stock::{Ranks, Shelf, Stock, Touched};
+use super::tables::{News, Origin, Tables};
 use super::totals::DomainTotals;
 
 /// What is kept of the free machines from cycle to cycle, by penalty bucket.
@@ -30,6 +30,19 @@ pub(crate) struct Stocks {
     by_bucket: Vec<Option<Arc<Stock>>>,
     /// The lots that changed since.
     pub(crate) touched: Touched,
+    tables: Tables,
+}
+
+impl Stocks {
+    /// Takes note of what the indexes followed: lots of free machines, and machines that came or went.
+    pub(crate) fn note(
+        &mut self,
+        lots: impl ExactSizeIterator<Item = u32>,
+        news: impl ExactSizeIterator<Item = News>,
+    ) {
+        self.touched.note(lots);
+        self.tables.note_all(news);
+    }
 }
 
 /// The free machines while needs take from them.
@@ -46,13 +59,17 @@ pub(crate) struct Market<'a> {
     /// By class, how many free machines are left.
     left: Vec<u32>,
     ranks: Ranks,
-    pub(super) tables: Map<(u32, usize), DomainTotals>,
     /// Every machine taken or returned.
     moves: Vec<(u32, bool)>,
 }
 
 impl<'a> Market<'a> {
     pub(crate) fn new(sources: Sources<'a>, sets: &'a mut SupplySets, stocks: &'a mut Stocks) -> Self {
+        stocks.tables.open(Origin {
+            generation: sources.index.generation,
+            sets: sets.stamp(),
+            dims: sources.vocab.dim_count(),
+        });
         Self {
             sources,
             sets,
@@ -62,7 +79,6 @@ impl<'a> Market<'a> {
             done: vec![0; sources.index.free.lots.len()],
             left: sources.index.free_counts(),
             ranks: Vec::new(),
-            tables: Map::default(),
             moves: Vec::new(),
         }
     }
@@ -72,7 +88,11 @@ impl<'a> Market<'a> {
         let Sources { inventory, index, .. } = self.sources;
         if Touched::is_too_much(self.moves.len()) {
             self.stocks.touched.note_all();
+            self.stocks.tables.forget();
             return;
+        }
+        for (machine, was_taken) in &self.moves {
+            self.stocks.tables.note(News { kind: inventory.row(*machine).kind, came: *was_taken });
         }
         let lot = |(machine, _): &(u32, bool)| {
             index.free_lot(self.sources.class_of(*machine), inventory.row(*machine))
@@ -92,7 +112,7 @@ impl<'a> Market<'a> {
             return;
         }
         self.open.push(at);
-        let Stocks { by_bucket, touched } = &mut *self.stocks;
+        let Stocks { by_bucket, touched, .. } = &mut *self.stocks;
         if by_bucket.len() <= at {
             by_bucket.resize_with(at + 1, || None);
         }
@@ -120,8 +140,10 @@ impl<'a> Market<'a> {
         let set = (number, sets.get(number));
         let picked = Arc::make_mut(stock).cover(set, demand, missing, &mut shelf, ranks);
         for pick in &picked {
+            let kind = sources.inventory.row(pick.machine).kind;
             moves.push((pick.machine, true));
-            left[sources.class_of(pick.machine) as usize] -= 1;
+            stocks.tables.note(News { kind, came: false });
+            left[sources.classes.of_kind(kind) as usize] -= 1;
         }
         picked
     }
@@ -195,8 +217,10 @@ impl<'a> Market<'a> {
     pub(crate) fn take(&mut self, pick: Pick) {
         let fresh = self.taken.insert(pick.machine);
         debug_assert!(fresh, "a machine is taken once");
-        self.left[self.sources.class_of(pick.machine) as usize] -= 1;
+        let kind = self.sources.inventory.row(pick.machine).kind;
+        self.left[self.sources.classes.of_kind(kind) as usize] -= 1;
         self.moves.push((pick.machine, true));
+        self.stocks.tables.note(News { kind, came: false });
     }
 
     /// Returns a machine that was taken: it is there for whoever comes next.
@@ -219,6 +243,7 @@ impl<'a> Market<'a> {
             self.stock(bucket).touch(lot, sources);
         }
         self.moves.push((pick.machine, false));
+        self.stocks.tables.note(News { kind: row.kind, came: true });
     }
 
     /// What is free for a gang, by domain.
@@ -245,11 +270,11 @@ impl<'a> Market<'a> {
 
     /// Brings the table of a set up to the present, making it if there is none.
     fn catch_up(&mut self, number: u32, domain: usize) {
-        let Sources { vocab, inventory, index, classes, .. } = self.sources;
-        let Self { sets, taken, left, tables, moves, .. } = self;
+        let Sources { vocab, index, classes, .. } = self.sources;
+        let Self { sets, stocks, taken, left, .. } = self;
         let set = sets.get(number);
-        let table = tables.entry((number, domain)).or_insert_with(|| {
-            let mut table = DomainTotals::new(classes.domain_len(domain), vocab.dim_count(), moves.len());
+        let make = |heard| {
+            let mut table = DomainTotals::new(classes.domain_len(domain), vocab.dim_count(), heard);
             let cells = &index.free.domains[domain];
             for class in set.classes.iter().filter(|class| left[**class as usize] > 0) {
                 let provides = classes.provides(*class);
@@ -267,21 +292,13 @@ impl<'a> Market<'a> {
                 }
             }
             table
-        });
-        for (machine, was_taken) in &moves[table.heard..] {
-            let kind = inventory.row(*machine).kind;
-            let class = classes.of_kind(kind);
-            let value = classes.domain_of_kind(domain, kind);
-            if value == NONE || !set.members.contains(class) {
-                continue;
-            }
-            if *was_taken {
-                table.take(value, classes.provides(class));
-            } else {
-                table.add(value, 1, classes.provides(class));
-            }
-        }
-        table.heard = moves.len();
+        };
+        stocks.tables.catch_up((number, set), domain, classes, make);
+    }
+
+    /// What is free for a set by domain, as it was when somebody last asked.
+    pub(super) fn table(&self, set: u32, domain: usize) -> &DomainTotals {
+        self.stocks.tables.get(set, domain)
     }
 }
 

@@ -22,9 +22,8 @@ pub(crate) fn reclaims(
     options: &Options,
     preempted: &Bits,
 ) {
-    for cluster in &cache.by_name {
-        let plan = cache.plans[*cluster as usize].as_ref();
-        let Some(plan) = plan.filter(|plan| plan.has_excess) else { continue };
+    for cluster in cache.by_name.iter().filter(|cluster| cache.kinds.excess.contains(**cluster)) {
+        let plan = cache.plan(*cluster);
         let name = sources.vocab.cluster_name(*cluster);
         if !options.ready.contains(name) {
             continue;

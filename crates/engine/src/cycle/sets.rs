@@ -5,7 +5,7 @@
 
 use crate::bits::Bits;
 use crate::classes::{Classes, RequirementSets};
-use crate::intern::Map;
+use crate::intern::{Map, NONE};
 use crate::needs::Demand;
 use crate::vocab::Amounts;
 
@@ -33,8 +33,8 @@ pub(crate) struct ShapeOfSet {
 }
 
 impl SupplySet {
-    fn new(members: Bits, mut classes: Vec<u32>, all: &Classes) -> Self {
-        classes.sort_unstable_by_key(|class| (all.shape(*class), *class));
+    /// A set of these classes, which stand shape by shape.
+    fn new(members: Bits, classes: Vec<u32>, all: &Classes) -> Self {
         let mut shapes = Vec::new();
         let mut start = 0;
         for alike in classes.chunk_by(|a, b| all.shape(*a) == all.shape(*b)) {
@@ -65,6 +65,8 @@ pub(crate) struct SupplySets {
     sets: Vec<SupplySet>,
     by_members: Map<Bits, u32>,
     by_wording: Map<(u32, Amounts), u32>,
+    /// All classes, shape by shape.
+    by_shape: Vec<u32>,
     classes: usize,
     generation: u64,
     /// Grows whenever sets are numbered anew.
@@ -93,9 +95,21 @@ impl SupplySets {
             return *number;
         }
         let admitted = sets.admits(demand.requirements);
-        let counting: Vec<u32> =
-            admitted.iter().filter(|class| classes.covers(*class, &demand.min_unit)).collect();
-        let members: Bits = counting.iter().copied().collect();
+        if self.by_shape.len() != classes.len() {
+            self.by_shape = classes.by_shape();
+        }
+        let (mut counting, mut members) = (Vec::new(), Bits::with_bound(classes.len()));
+        // Whether a machine is large enough depends on its shape.
+        let (mut shape, mut is_large_enough) = (NONE, false);
+        for class in self.by_shape.iter().copied().filter(|class| admitted.contains(*class)) {
+            if classes.shape(class) != shape {
+                (shape, is_large_enough) = (classes.shape(class), classes.covers(class, &demand.min_unit));
+            }
+            if is_large_enough {
+                members.insert(class);
+                counting.push(class);
+            }
+        }
         let next = self.sets.len() as u32;
         let number = *self.by_members.entry(members.clone()).or_insert(next);
         if number == next {

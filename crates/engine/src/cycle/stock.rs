@@ -30,8 +30,11 @@ use super::sources::Sources;
 /// The bound of a slot that has no machine left: above every [`Asking::key`].
 const NOTHING: u64 = u64::MAX;
 
-/// So many notes are worth reading one by one; beyond, everything is looked at again.
+/// So many notes are worth reading one by one; who is behind by more looks at everything again.
 const NOTES: usize = 4096;
+
+/// So many notes are kept.
+const NOTES_KEPT: usize = 4 * NOTES;
 
 /// The lots of free machines that changed, for whoever keeps something about them.
 #[derive(Clone, Default)]
@@ -44,7 +47,7 @@ pub(crate) struct Touched {
 impl Touched {
     /// Takes note of some lots.
     pub(crate) fn note(&mut self, lots: impl ExactSizeIterator<Item = u32>) {
-        if self.lots.len() + lots.len() > NOTES {
+        if self.lots.len() + lots.len() > NOTES_KEPT {
             self.note_all();
         } else {
             self.lots.extend(lots);
@@ -181,7 +184,7 @@ impl Stock {
             self.extras.clear();
             self.streams.clear();
             self.look_again(sources);
-        } else if self.epoch != touched.epoch {
+        } else if self.epoch != touched.epoch || touched.lots.len() - self.heard > NOTES {
             self.look_again(sources);
         } else {
             for lot in &touched.lots[self.heard..] {
@@ -192,7 +195,7 @@ impl Stock {
             self.streams.clear();
         }
         (self.sets, self.epoch, self.heard) = (sets.stamp(), touched.epoch, touched.lots.len());
-        if self.improved.len() > NOTES {
+        if self.improved.len() > NOTES_KEPT {
             self.start_era();
         }
     }
@@ -317,7 +320,7 @@ impl Stock {
             era: self.era,
             heard: self.improved.len(),
         });
-        if stream.era == self.era {
+        if stream.era == self.era && self.improved.len() - stream.heard <= NOTES {
             for slot in &self.improved[stream.heard..] {
                 let one = &self.slots[*slot as usize];
                 if one.colour != 0 {

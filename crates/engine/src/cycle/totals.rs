@@ -1,4 +1,4 @@
-//! What some machines come to, domain by domain: kept while a cycle goes on, and corrected as machines come and go.
+//! What some machines come to, domain by domain, corrected as machines come and go.
 
 use bigfleet_model::resource::MAX_AMOUNT;
 
@@ -8,6 +8,7 @@ use crate::needs::Demand;
 use super::choice::Totals;
 
 /// The machines of one set of classes by domain.
+#[derive(Clone)]
 pub(crate) struct DomainTotals {
     /// The domains that had a machine when the table was made, and the place of every domain among them or
     /// [`NONE`]: there are thousands of racks, and few have what a set asks for.
@@ -31,6 +32,11 @@ impl DomainTotals {
     pub(crate) fn new(domains: usize, dims: usize, heard: usize) -> Self {
         let (place_of, capped) = (vec![NONE; domains], vec![Vec::new(); dims]);
         Self { values: Vec::new(), place_of, counts: Vec::new(), totals: Vec::new(), capped, heard }
+    }
+
+    /// How many domains there were when it was made.
+    pub(crate) fn domain_len(&self) -> usize {
+        self.place_of.len()
     }
 
     /// Adds some machines that provide the same.

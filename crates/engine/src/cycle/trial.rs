@@ -3,11 +3,16 @@
 //! A trial is a fork, an edit and a cycle: the engine itself decides, and what is kept from the last cycle makes most
 //! trials cheap. They run beside the fleet and never change it.
 
+use std::sync::Arc;
+
 use bigfleet_model::need::{Need, NeedKey};
 
 use crate::amounts::is_zero;
 use crate::fleet::Fleet;
+use crate::needs::Demand;
 use crate::options::Options;
+
+use super::{Contest, Witness};
 
 /// What a cycle would do for a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +44,15 @@ impl Fleet {
 }
 
 impl Trials<'_> {
+    /// How the domain of a gang is chosen; `None` if there is nothing to choose, because its own machines settle it.
+    pub(crate) fn contest(&self, gang: &Arc<Demand>) -> Option<Contest> {
+        let mut fleet = self.base.fork();
+        fleet.cache.forget_last();
+        let mut witness = Witness { gang: gang.clone(), seen: None };
+        fleet.cycle_watched(self.options, self.now_unix_nanos, Some(&mut witness), &mut |_| {});
+        witness.seen
+    }
+
     /// What a cycle would do for a need if its cluster reported these rows instead. `None` if there is no such need
     /// among them, or they are refused.
     pub fn decide(&self, cluster: &str, rows: Vec<Need>, key: &NeedKey) -> Option<Tried> {

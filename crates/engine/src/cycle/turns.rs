@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crate::amounts::{contributes, is_zero, subtract};
 use crate::bits::Bits;
@@ -15,7 +16,7 @@ use crate::vocab::Amounts;
 
 use super::Short;
 use super::bargain::{Bargain, Pick};
-use super::choice::{Chosen, NothingFree, choose};
+use super::choice::{Chosen, Contest, NothingFree, choose, contest};
 use super::credit::Credit;
 use super::market::Market;
 use super::spread::Spread;
@@ -64,6 +65,12 @@ pub(crate) struct Stopped<'a> {
     pub(crate) stop: Stop,
 }
 
+/// Somebody who wants to know how the domain of one gang is chosen.
+pub(crate) struct Witness {
+    pub(crate) gang: Arc<Demand>,
+    pub(crate) seen: Option<Contest>,
+}
+
 /// Phase 1 in progress.
 pub(crate) struct Turns<'a, 'r, W> {
     market: Market<'a>,
@@ -78,6 +85,7 @@ pub(crate) struct Turns<'a, 'r, W> {
     /// The needs their own clusters left short, in precedence order.
     shorts: Vec<Short>,
     ended: Vec<Walk<'a>>,
+    witness: Option<&'r mut Witness>,
 }
 
 /// What came of all turns.
@@ -91,8 +99,14 @@ pub(crate) struct Taken<'a> {
 }
 
 impl<'a, 'r, W: FnMut(u32) -> Box<Walk<'a>>> Turns<'a, 'r, W> {
-    pub(crate) fn new(market: Market<'a>, rank: &'r [u32], walk_again: W) -> Self {
+    pub(crate) fn new(
+        market: Market<'a>,
+        rank: &'r [u32],
+        walk_again: W,
+        witness: Option<&'r mut Witness>,
+    ) -> Self {
         Self {
+            witness,
             market,
             rank,
             walk_again,
@@ -229,6 +243,15 @@ impl<'a, 'r, W: FnMut(u32) -> Box<Walk<'a>>> Turns<'a, 'r, W> {
         }
         let domain = tallies.domain;
         let text = |value: u32| sources.vocab.text(sources.classes.domain_value(domain, value));
+        if let Some(witness) =
+            self.witness.as_mut().filter(|witness| std::ptr::eq(Arc::as_ptr(&witness.gang), demand))
+        {
+            witness.seen = if demand.need.parked {
+                contest(&tallies, &mut NothingFree, &text)
+            } else {
+                contest(&tallies, &mut self.market.free_by_domain(demand, domain), &text)
+            };
+        }
         if demand.need.parked {
             return choose(&tallies, &mut NothingFree, &text);
         }

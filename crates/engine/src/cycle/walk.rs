@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::amounts::{contributes, is_zero, subtract};
+use crate::amounts::is_zero;
 use crate::bits::ones;
 use crate::holdings::Held;
 use crate::intern::NONE;
@@ -21,10 +21,10 @@ use crate::needs::Demand;
 use crate::vocab::Amounts;
 
 use super::choice::{Chosen, Tallies, home_of};
-use super::credit::Credit;
+use super::credit::{Borrower, Credit};
 use super::keep::Kept;
+use super::pick::{pick, trim_credit};
 use super::sources::Sources;
-use super::trim::trim;
 
 /// Why a walk stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,18 +112,11 @@ impl<'a> Walk<'a> {
     }
 
     fn counts(&self, position: u32, demand: &Demand) -> bool {
-        self.sources.counts(self.kept.class[position as usize], demand)
+        self.sources.counts(self.class(position), demand)
     }
 
-    fn provides(&self, position: u32) -> &'a [u64] {
-        self.sources.classes.provides(self.kept.class[position as usize])
-    }
-
-    /// Trims what is credited, unless part of it is still on its way or lies under a strict spread.
-    fn trim_credit(&self, picked: &mut Vec<u32>, demand: &Demand) {
-        if demand.spread.is_none() && picked.iter().all(|position| *position < self.configured) {
-            trim(picked, &demand.aggregate, |position| self.provides(position), |_| {});
-        }
+    fn class(&self, position: u32) -> u32 {
+        self.kept.class[position as usize]
     }
 
     /// The row whose turn it is.
@@ -154,6 +147,8 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if self.kept.disturbed[row as usize] {
+                let (turn, requirements) = (self.turn, demand.requirements);
+                self.credit.borrowing.push(Borrower { turn, requirements });
                 self.credit_plain(row, demand);
             } else {
                 self.claim_kept(row);
@@ -190,7 +185,7 @@ impl<'a> Walk<'a> {
         let row = self.row();
         self.credit.spans[row as usize].1 = self.credit.claims.len() as u32;
         // What it kept and did not take is there for the needs after it.
-        self.kept.release(row, self.bound);
+        self.kept.release(row, self.turn, self.bound);
         self.turn += 1;
     }
 
@@ -201,7 +196,7 @@ impl<'a> Walk<'a> {
 
     fn claim(&mut self, position: u32, row: u32) {
         self.credit.claims.push(self.held[position as usize].machine);
-        self.credit.mixed |= self.kept.claim(position, row);
+        self.kept.claim(position, row, self.turn);
     }
 
     /// The turn of a need that what it keeps covers, and whose own machines nobody else has touched.
@@ -221,31 +216,26 @@ impl<'a> Walk<'a> {
     /// Credits a need: its own machines, then what no need keeps.
     fn credit_plain(&mut self, row: u32, demand: &Demand) {
         self.begin_claims(row);
-        let mut missing = Amounts::from_slice(&demand.aggregate);
+        let unclaimed = self.creditable(row).filter(|position| !self.is_claimed(*position));
+        let credited = self.credited(unclaimed, demand);
+        self.take_credit(row, credited);
+    }
+
+    /// What a need is credited with of some machines, and what it still misses.
+    fn credited(&self, there: impl Iterator<Item = u32>, demand: &Demand) -> (Vec<u32>, Amounts) {
         let mut picked: Vec<u32> = Vec::new();
-        let mut covered = is_zero(&missing);
-        for position in self.creditable(row) {
-            if covered {
-                break;
-            }
-            let takes = !self.is_claimed(position)
-                && self.counts(position, demand)
-                && contributes(self.provides(position), &missing);
-            if takes {
-                picked.push(position);
-                covered = subtract(&mut missing, self.provides(position));
-            }
+        let missing = pick(there, |position| self.class(position), demand, self.sources, &mut picked);
+        if is_zero(&missing) {
+            let is_configured = |position| position < self.configured;
+            trim_credit(&mut picked, |position| self.class(position), is_configured, demand, self.sources);
         }
-        if covered {
-            self.trim_credit(&mut picked, demand);
-        }
-        self.take_credit(row, &picked, missing);
+        (picked, missing)
     }
 
     /// Claims what credit picked for a row, and notes what it still misses.
-    fn take_credit(&mut self, row: u32, picked: &[u32], missing: Amounts) {
+    fn take_credit(&mut self, row: u32, (picked, missing): (Vec<u32>, Amounts)) {
         for position in picked {
-            self.claim(*position, row);
+            self.claim(position, row);
         }
         if !is_zero(&missing) {
             self.credit.short.push((row, missing.clone()));
@@ -297,30 +287,18 @@ impl<'a> Walk<'a> {
         let demand = self.demand().clone();
         self.begin_claims(row);
         self.credit.domains.push((row, chosen));
-        let mut missing = Amounts::from_slice(&demand.aggregate);
-        let mut covered = is_zero(&missing);
-        let mut picked: Vec<u32> = Vec::new();
-        if let Some(chosen) = chosen {
+        let credited = if let Some(chosen) = chosen {
             let domain = self.sources.classes.domain(demand.same.expect("only gangs have a domain"));
-            for position in self.creditable(row) {
-                if covered {
-                    break;
-                }
+            let lies_there = |position: u32| {
                 let kind = self.held[position as usize].kind;
-                let takes = self.sources.classes.domain_of_kind(domain, kind) == chosen.value
-                    && !self.is_claimed(position)
-                    && self.counts(position, &demand)
-                    && contributes(self.provides(position), &missing);
-                if takes {
-                    picked.push(position);
-                    covered = subtract(&mut missing, self.provides(position));
-                }
-            }
-        }
-        if covered {
-            self.trim_credit(&mut picked, &demand);
-        }
-        self.take_credit(row, &picked, missing);
+                self.sources.classes.domain_of_kind(domain, kind) == chosen.value
+            };
+            let unclaimed = self.creditable(row).filter(|position| !self.is_claimed(*position));
+            self.credited(unclaimed.filter(|position| lies_there(*position)), &demand)
+        } else {
+            (Vec::new(), Amounts::from_slice(&demand.aggregate))
+        };
+        self.take_credit(row, credited);
     }
 
     /// The machines needs after the present one keep and that count for it, in order: what it may take over.
@@ -348,7 +326,7 @@ impl<'a> Walk<'a> {
 
     /// The machine at a position, and its class.
     pub(crate) fn machine(&self, position: u32) -> (u32, u32) {
-        (self.held[position as usize].machine, self.kept.class[position as usize])
+        (self.held[position as usize].machine, self.class(position))
     }
 
     /// Claims a machine that a later need keeps.
@@ -365,10 +343,17 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(&mut self) {
-        let unclaimed: Vec<u32> = self.unclaimed().collect();
-        let (excess, loose) = unclaimed.split_at(unclaimed.partition_point(|p| *p < self.configured));
-        let machines = |positions: &[u32]| positions.iter().map(|p| self.held[*p as usize].machine).collect();
-        (self.credit.excess, self.credit.loose) = (machines(excess), machines(loose));
-        self.credit.sharing = self.kept.sharing().collect();
+        self.credit.loose = self.kept.all_loose(self.held, self.configured);
+        self.credit.list_excess();
+        self.credit.trimming = std::mem::take(&mut self.kept.trims);
+        self.credit.sharing = self.kept.is_sharing();
+        debug_assert!(
+            self.unclaimed().eq(self.credit.unclaimed().map(|machine| self.position_of(machine))),
+            "what nobody claims, nobody keeps"
+        );
+    }
+
+    fn position_of(&self, machine: u32) -> u32 {
+        self.held.iter().position(|held| held.machine == machine).expect("it is held") as u32
     }
 }

@@ -1,13 +1,17 @@
-//! How far each domain could carry a gang, whoever holds its machines now.
+//! How far each domain could carry a gang, whoever holds its machines now, and why it was given the one it has.
+//!
+//! The contest of domains is held again by a cycle on a fork that somebody watches, so it is the engine's own.
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 use bigfleet_model::resource::MAX_AMOUNT;
 
 use crate::bits::Bits;
+use crate::cycle::DomainRule;
 use crate::fleet::Fleet;
 use crate::index::is_live;
 use crate::intern::NONE;
+use crate::options::Options;
 
 /// What one domain has for a gang.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,23 @@ pub struct DomainCoverage {
     pub reachable_machines: usize,
     /// How much of the gang those would carry.
     pub reachable_per_mille: u32,
+}
+
+/// Why a gang was given its domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainChoice {
+    /// The domain.
+    pub domain: Box<str>,
+    /// Whether what the gang may count on there covers it.
+    pub covers: bool,
+    /// What decided.
+    pub rule: DomainRule,
+    /// What the rule compares: dollars an hour for new money, shares of the demand, or machines.
+    pub figure: f64,
+    /// The next best domain and its figure, if there was another.
+    pub next: Option<(Box<str>, f64)>,
+    /// How many resources the gang demands: so much a share of the whole demand would be.
+    pub resources: usize,
 }
 
 /// What was added up for a domain.
@@ -98,5 +119,34 @@ impl Fleet {
             rank(b).cmp(&rank(a)).then_with(|| a.domain.cmp(&b.domain))
         });
         Some(domains)
+    }
+
+    /// Why the last cycle gave a gang its domain. `options` and `now` are those of that cycle. `None` if it is no gang or got
+    /// no domain, or if its cluster or another has reported since, so that the choice cannot be repeated.
+    pub fn explain_domain(
+        &self,
+        key: &NeedKey,
+        options: &Options,
+        now_unix_nanos: i64,
+    ) -> Option<DomainChoice> {
+        let seen = self.seen(key)?;
+        let demand = seen.demand();
+        let domain = self.index.classes.domain(demand.same?);
+        let given = seen.short.and_then(|short| short.domain).or_else(|| seen.credit.domain_of(seen.row))?;
+        let name = |value: u32| self.vocab.text(self.index.classes.domain_value(domain, value)).into();
+        let contest = self.trials(options, now_unix_nanos).contest(demand);
+        let (rule, figure, next) = match contest {
+            None => (DomainRule::Home, 0.0, None),
+            Some(contest) if contest.chosen == given => (contest.rule, contest.figure, contest.next),
+            Some(_) => return None,
+        };
+        Some(DomainChoice {
+            domain: name(given.value),
+            covers: given.covers,
+            rule,
+            figure,
+            next: next.map(|(value, figure)| (name(value), figure)),
+            resources: demand.aggregate.len(),
+        })
     }
 }

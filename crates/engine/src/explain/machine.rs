@@ -8,6 +8,8 @@ use crate::fleet::Fleet;
 use crate::intern::NONE;
 use crate::options::Options;
 
+use super::Origin;
+
 /// One machine as the last cycle saw it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineStory {
@@ -19,6 +21,8 @@ pub struct MachineStory {
     pub price_usd_per_hour: f64,
     /// The need that claims it now: why it is kept, or where it goes.
     pub claimed_by: Option<NeedKey>,
+    /// How the need that claims it came by it.
+    pub origin: Option<Origin>,
     /// The need it was bound or is being created for.
     pub bound_for: Option<NeedKey>,
     /// The need it drains for.
@@ -37,11 +41,14 @@ impl Fleet {
         let key = |key: u32| (key != NONE).then(|| self.vocab.need_key(key));
         let ordered = self.cache.last()?.actions.iter().find(|action| *action.machine == *id);
         let due = row.stamped.then(|| options.release.due_unix_nanos(row.capacity, row.idle_since)).flatten();
+        let claimant = self.claimant(machine);
+        let origin = claimant.and_then(|demand| Some(self.seen_exactly(demand)?.origin_of(machine)));
         Some(MachineStory {
+            origin,
             state: row.state?,
             cluster: self.name_of_cluster(row.cluster).into(),
             price_usd_per_hour: row.price,
-            claimed_by: self.claimant(machine).map(|demand| demand.need.key()),
+            claimed_by: claimant.map(|demand| demand.need.key()),
             bound_for: key(row.key),
             draining_for: key(row.draining_for),
             ordered: ordered.map(|action| action.kind),

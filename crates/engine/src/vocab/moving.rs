@@ -1,13 +1,16 @@
-//! Moving words from old dictionaries into new ones: what nobody asks to move is left behind.
+//! Moving words from some dictionaries into others: what nobody asks to move is left behind.
+//!
+//! A fleet moves into new tables this way, and what a roll-up says moves from a draft's into the fleet's.
 
-use crate::intern::{NONE, Tuples};
+use crate::intern::{NONE, Strings, Tuples};
 
-use super::{Vocabulary, intern_tuple};
+use super::{Amounts, Dim, Vocabulary};
 
 /// A move in progress. Each word is looked up once, whoever uses it.
 pub(crate) struct Moving<'a> {
     from: &'a Vocabulary,
-    pub(crate) to: Vocabulary,
+    pub(crate) to: &'a mut Vocabulary,
+    dims: Moved,
     clusters: Moved,
     strings: Moved,
     shapes: Moved,
@@ -36,12 +39,13 @@ impl Moved {
 }
 
 impl<'a> Moving<'a> {
-    /// Starts with empty dictionaries.
-    pub(crate) fn new(from: &'a Vocabulary) -> Self {
+    /// Nothing is moved yet.
+    pub(crate) fn new(from: &'a Vocabulary, to: &'a mut Vocabulary) -> Self {
         let of = |table: &Tuples| Moved::none_of(table.len());
         Self {
             from,
-            to: Vocabulary::default(),
+            to,
+            dims: Moved::none_of(from.dims.len()),
             clusters: Moved::none_of(from.clusters.len()),
             strings: Moved::none_of(from.strings.len()),
             shapes: of(&from.shapes),
@@ -64,15 +68,30 @@ impl<'a> Moving<'a> {
         self.clusters.put(old, new)
     }
 
-    fn string(&mut self, old: u32) -> u32 {
+    /// Moves a string, or the absence of one.
+    pub(crate) fn string(&mut self, old: u32) -> u32 {
         if old == NONE {
             return NONE;
         }
         if let Some(new) = self.strings.get(old) {
             return new;
         }
-        let new = self.to.string(self.from.text(old));
+        let new = Strings::intern_shared(&mut self.to.strings, self.from.strings.get_hashed(old));
         self.strings.put(old, new)
+    }
+
+    fn dim(&mut self, old: Dim) -> Dim {
+        if let Some(new) = self.dims.get(u32::from(old)) {
+            return new as Dim;
+        }
+        let new = self.to.dim(self.from.dim_name(old));
+        self.dims.put(u32::from(old), u32::from(new));
+        new
+    }
+
+    /// Moves amounts, where they are.
+    pub(crate) fn amounts(&mut self, amounts: &mut Amounts) {
+        amounts.iter_mut().for_each(|(dim, _)| *dim = self.dim(*dim));
     }
 
     /// Moves the identity of a need, or the absence of one.
@@ -87,7 +106,7 @@ impl<'a> Moving<'a> {
             unreachable!("an identity has three parts")
         };
         let tuple = [self.cluster(cluster), self.string(fingerprint), self.string(group)];
-        let new = intern_tuple(&mut self.to.keys, &tuple);
+        let new = Tuples::intern_shared(&mut self.to.keys, &tuple);
         self.keys.put(old, new)
     }
 
@@ -98,9 +117,9 @@ impl<'a> Moving<'a> {
         }
         let [facts, shape] = *self.from.kinds.get(old) else { unreachable!("a kind has two parts") };
         let facts: Vec<u32> = self.from.facts.get(facts).iter().map(|word| self.string(*word)).collect();
-        let facts = intern_tuple(&mut self.to.facts, &facts);
+        let facts = Tuples::intern_shared(&mut self.to.facts, &facts);
         let shape = self.shape(shape);
-        let new = intern_tuple(&mut self.to.kinds, &[facts, shape]);
+        let new = Tuples::intern_shared(&mut self.to.kinds, &[facts, shape]);
         self.kinds.put(old, new)
     }
 
@@ -110,9 +129,9 @@ impl<'a> Moving<'a> {
         }
         let mut tuple = self.from.shapes.get(old).to_vec();
         for entry in tuple.chunks_exact_mut(3) {
-            entry[0] = u32::from(self.to.dim(self.from.dim_name(entry[0] as super::Dim)));
+            entry[0] = u32::from(self.dim(entry[0] as Dim));
         }
-        let new = intern_tuple(&mut self.to.shapes, &tuple);
+        let new = Tuples::intern_shared(&mut self.to.shapes, &tuple);
         self.shapes.put(old, new)
     }
 
@@ -121,7 +140,7 @@ impl<'a> Moving<'a> {
         if let Some(new) = self.terms.get(old) {
             return new;
         }
-        let new = intern_tuple(&mut self.to.terms, self.from.terms.get(old));
+        let new = Tuples::intern_shared(&mut self.to.terms, self.from.terms.get(old));
         self.terms.put(old, new)
     }
 
@@ -130,7 +149,7 @@ impl<'a> Moving<'a> {
         if let Some(new) = self.worths.get(old) {
             return new;
         }
-        let new = intern_tuple(&mut self.to.worths, self.from.worths.get(old));
+        let new = Tuples::intern_shared(&mut self.to.worths, self.from.worths.get(old));
         self.worths.put(old, new)
     }
 }

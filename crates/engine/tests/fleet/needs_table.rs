@@ -1,13 +1,23 @@
 //! Roll-ups replace, and what is the same stays the same.
 
-use bigfleet_engine::{Fleet, Options, Replaced};
+use bigfleet_engine::{Draft, Fleet, Options, Replaced};
 use bigfleet_model::need::Need;
 use bigfleet_model::resource::ResourceVec;
 
 use super::build::{cpu, decide, everything, fleet_of, gang, idle, need, outcomes, racked};
 
+/// Replaces demand, both ways: made into numbers by the fleet, and beside it. They must agree in all that shows.
 fn replace(fleet: &mut Fleet, cluster: &str, rows: &[Need], now: i64) -> Replaced {
-    fleet.replace(cluster, rows.to_vec(), now).expect("a good roll-up")
+    let mut beside = fleet.fork();
+    let replaced = fleet.replace(cluster, rows.to_vec(), now).expect("a good roll-up");
+    let (adopted, _) = beside.adopt(Draft::new(cluster, rows.to_vec()).expect("a good roll-up"), now);
+    assert_eq!(adopted, replaced);
+    let mut at_once = fleet.fork();
+    assert_eq!(decide(&mut beside), decide(&mut at_once));
+    assert_eq!(first_seen(&mut beside), first_seen(&mut at_once));
+    let seen = |fleet: &Fleet| fleet.first_seen_unix_nanos(cluster).collect::<Vec<_>>();
+    assert_eq!(seen(&beside), seen(fleet));
+    replaced
 }
 
 /// The priority of every need and when it was first seen, in demand order.
@@ -181,4 +191,20 @@ fn only_a_gang_that_is_there_can_be_parked() {
         assert!(!fleet.set_parked(&key, true), "{key:?}");
     }
     assert_eq!(everything(&mut fleet), before);
+}
+
+#[test]
+fn a_draft_says_which_gangs_are_parked_and_hands_back_what_it_replaced() {
+    let mut fleet = Fleet::default();
+    let gang = gang("shop", "g", 8);
+    replace(&mut fleet, "shop", &[gang.clone(), need("shop", 1, 8)], 1);
+    let mut draft = Draft::new("shop", vec![gang.clone(), need("shop", 1, 8)]).unwrap();
+    assert!(!draft.park(need("shop", 1, 8).profile.fingerprint(), ""), "it is no gang");
+    assert!(!draft.park(gang.profile.fingerprint(), "other"));
+    assert!(draft.park(gang.profile.fingerprint(), &gang.group));
+    let (replaced, _) = fleet.adopt(draft, 2);
+    assert_eq!(replaced, Replaced { changed: 1, kept: 1, ..Replaced::default() });
+    assert!(fleet.need(&gang.key()).unwrap().need.parked);
+    let bad = Draft::new("shop", vec![need("bank", 1, 8)]).unwrap_err().to_string();
+    assert!(bad.contains("belongs to \"bank\""), "{bad}");
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bigfleet_engine::{Fleet, Options, Parallelism, Step, Work};
 use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::machine::{Machine, MachineState};
+use bigfleet_model::need::Need;
 use bigfleet_model::release::ReleasePolicy;
+use bigfleet_model::stamp::Assignment;
 
-use super::build::{configured, decide, idle, need, outcomes};
+use super::build::{configured, decide, everything, fleet_of, idle, need, outcomes};
 
 const CLUSTERS: usize = 200;
 
@@ -81,15 +83,16 @@ fn one_machine_concerns_one_cluster() {
     fleet.observe(&failed(bound(7))).expect("a good record");
     let (actions, work) = next(&mut fleet);
     assert_eq!(actions, ["Bootstrap spare00"]);
-    assert_eq!((work.clusters_walked, work.short_needs, work.rebuilt), (1, 1, false));
+    let looked_at = |work: Work| (work.clusters_walked, work.needs_renewed, work.short_needs, work.rebuilt);
+    assert_eq!(looked_at(work), (0, 1, 1, false));
 
     fleet.observe(&Machine { price_usd_per_hour: 3.0, ..bound(444) }).expect("a good record");
     let (_, work) = next(&mut fleet);
-    assert_eq!((work.clusters_walked, work.rebuilt), (1, false));
+    assert_eq!(looked_at(work), (0, 1, 1, false));
 
     fleet.remove("m0321");
     let (actions, work) = next(&mut fleet);
-    assert_eq!((actions.len(), work.clusters_walked, work.short_needs), (2, 1, 2));
+    assert_eq!((actions.len(), looked_at(work)), (2, (0, 1, 2, false)));
 }
 
 #[test]
@@ -98,7 +101,41 @@ fn a_machine_that_moves_concerns_two_clusters() {
     fleet.observe(&configured("m0007", &cluster(150))).expect("a good record");
     let (actions, work) = next(&mut fleet);
     assert_eq!(actions, ["Bootstrap spare00", "Reclaim m0754"]);
-    assert_eq!(work.clusters_walked, 2);
+    assert_eq!((work.clusters_walked, work.needs_renewed), (0, 2));
+}
+
+/// A machine bound for a need.
+fn bound_for(id: &str, need: &Need) -> Machine {
+    let assigned = Assignment {
+        cluster: need.cluster.clone(),
+        fingerprint: need.profile.fingerprint().into(),
+        ..Assignment::default()
+    };
+    Machine { assigned, ..configured(id, &need.cluster) }
+}
+
+#[test]
+fn a_need_that_stands_alone_is_not_looked_at_when_another_changes() {
+    let (high, middle, low) = (need("shop", 30, 16), need("shop", 20, 16), need("shop", 10, 8));
+    let mut fleet = fleet_of([
+        bound_for("high-1", &high),
+        bound_for("high-2", &high),
+        bound_for("middle-1", &middle),
+        bound_for("middle-2", &middle),
+        // Nobody's: the last need lives on it.
+        configured("nobodys", "shop"),
+        idle("spare"),
+    ]);
+    fleet.replace("shop", vec![high, middle, low], 1).expect("a good roll-up");
+    assert_eq!(decide(&mut fleet), [""; 0], "everybody is served");
+    // The middle one takes what the last one lived on, and the last one buys: two of three needs.
+    fleet.observe(&failed(configured("middle-2", "shop"))).expect("a good record");
+    let (actions, work) = next(&mut fleet);
+    assert_eq!(actions, ["Bootstrap spare"]);
+    assert_eq!((work.clusters_walked, work.needs_renewed, work.short_needs), (0, 2, 1));
+    assert_eq!(next(&mut fleet), (actions, work), "nothing has changed since");
+    let renewed = outcomes(&fleet);
+    assert_eq!(everything(&mut fleet), (vec!["Bootstrap spare shop".to_owned()], renewed));
 }
 
 #[test]
@@ -116,7 +153,12 @@ fn one_roll_up_concerns_one_cluster() {
     let mut fleet = calm(Parallelism::default());
     fleet.replace(&cluster(9), vec![need(&cluster(9), 10, 48)], 1).expect("a good roll-up");
     let (actions, work) = next(&mut fleet);
-    assert_eq!((actions.len(), work.clusters_walked, work.short_needs), (1, 1, 1));
+    let looked_at = (work.clusters_walked, work.needs_renewed, work.short_needs);
+    assert_eq!((actions.len(), looked_at), (1, (0, 1, 1)), "the row that changed");
+    let two = vec![need(&cluster(9), 10, 40), need(&cluster(9), 20, 8)];
+    fleet.replace(&cluster(9), two, 1).expect("a good roll-up");
+    let (_, work) = next(&mut fleet);
+    assert_eq!((work.clusters_walked, work.needs_renewed), (1, 0), "a row that is new");
 }
 
 #[test]

@@ -17,7 +17,13 @@ impl Desk {
             }
         }
         match listed {
-            Listed::Holds(name, seen) | Listed::Put(name, seen) => self.put_request(&name, seen),
+            Listed::Holds(name, seen) | Listed::Put(name, seen) => {
+                // A pod may be stuck before its request is there, or says what would help: without it nobody looks.
+                if self.picture.is_stuck(&seen.pod_uid) {
+                    self.watchlist.look_soon(now);
+                }
+                self.put_request(&name, seen);
+            }
             Listed::Gone(name) => self.drop_request(&name),
             Listed::Begin | Listed::End => {}
         }

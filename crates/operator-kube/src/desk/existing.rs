@@ -47,15 +47,17 @@ impl Desk {
         let foreign = self.picture.foreign_nodes().filter(|(_, node)| !node.is_adopted);
         let foreign: BTreeMap<String, i64> =
             foreign.map(|(name, node)| (name.to_owned(), node.created_unix_nanos)).collect();
+        // The server wrote when a node was made.
+        let server_now = self.server_now(now);
         self.existing.foreign_since.retain(|name, _| foreign.contains_key(name));
         for (name, created) in foreign {
             if let Entry::Vacant(place) = self.existing.foreign_since.entry(name) {
                 let node = place.key().as_str();
                 tracing::info!(node, "a node that is not the fleet's: pods on it are not asked for");
-                place.insert(if created == 0 { now } else { created });
+                place.insert(if created == 0 { server_now } else { created });
             }
         }
-        let certain = now.saturating_sub(CERTAIN_NANOS);
+        let certain = server_now.saturating_sub(CERTAIN_NANOS);
         let nodes = self.existing.foreign_since.iter().filter(|(_, since)| **since <= certain);
         let pods = nodes.flat_map(|(name, _)| self.picture.uids_on(name));
         let served: BTreeSet<Box<str>> = pods.filter_map(|uid| self.request_of(uid)).map(Box::from).collect();

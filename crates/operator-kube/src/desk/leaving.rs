@@ -48,7 +48,9 @@ impl Desk {
     fn judge(&mut self, machines: &[String], now: i64) {
         let mut stages: BTreeMap<RowId, Stage> = BTreeMap::new();
         let mut raised = false;
-        for machine in machines {
+        // The shard names machines in its keep order, and when demand rises it leaves the first of them here, whichever we mean.
+        // So the pods of the last are placed first: the machines whose pods find no place are those that will be left.
+        for machine in machines.iter().rev() {
             let guests = self.guests(machine);
             let rows: Vec<RowId> = guests.keys().copied().collect();
             for row in &rows {

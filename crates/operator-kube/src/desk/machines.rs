@@ -4,18 +4,23 @@ use std::collections::BTreeSet;
 
 use bigfleet_model::requirement::Requirement;
 use bigfleet_net::nanos;
+use bigfleet_operator::demand::APART;
 use bigfleet_operator::template::{Fill, Template};
 use bigfleet_proto::v1alpha1::operator_message::Payload as Saying;
 use bigfleet_proto::v1alpha1::{
     AvailableCapacityUpdate, BootstrapBlobResponse, BootstrapRequest, MachineState, NodeStateUpdate,
 };
+use bigfleet_view::v1;
 
 use super::Desk;
 use super::objects::Wanted;
 use crate::news::News;
+use crate::status::steady;
 use crate::token;
 use crate::upcoming::{self, available_name, name_of};
 
+/// How far an expectation must move to be written again.
+const MOVED_NANOS: i64 = 10_000_000_000;
 /// Kinds of free capacity shown at most.
 const MOST_AVAILABLE: usize = 1000;
 
@@ -37,7 +42,7 @@ impl Desk {
         }
         self.picture.tell(update);
         if state == MachineState::Configured {
-            let orders = self.drains.take_back(&machine, &self.picture);
+            let orders = self.drains.take_back(&machine, now, &self.picture);
             if !orders.is_empty() {
                 tracing::info!(machine, "the shard leaves a machine here after all");
             }
@@ -58,7 +63,8 @@ impl Desk {
         let seen = self.picture.upcoming.get(machine).map_or(0, |seen| seen.started_unix_nanos);
         let known = *self.objects.started.entry(machine.into()).or_insert(if seen == 0 { now } else { seen });
         let node = self.picture.node_name(machine);
-        let (object, status) = upcoming::object(update, phase, node, known);
+        let expected = self.objects.expected.get(machine).copied().filter(|_| is_coming(update.state()));
+        let (object, status) = upcoming::object(update, phase, node, known, expected);
         let unnamed =
             node.filter(|name| self.picture.nodes.get(*name).is_some_and(|node| !node.says_machine));
         let unnamed = unnamed.filter(|name| !self.objects.naming.contains(*name)).map(str::to_owned);
@@ -70,6 +76,20 @@ impl Desk {
                 let done = hands.name_machine(&name, &machine).await;
                 News::Applied { object: format!("Node/{name}"), done }
             });
+        }
+    }
+
+    /// The shard says when machines are expected.
+    pub(super) fn expect_machines(&mut self, coming: &[v1::Coming], now: i64) {
+        let mut before = std::mem::take(&mut self.objects.expected);
+        for machine in coming.iter().filter(|machine| machine.expected.is_some()) {
+            let shown = before.remove(&machine.machine_id);
+            if let Some(expected) = steady(shown, machine.expected, MOVED_NANOS) {
+                self.objects.expected.insert(machine.machine_id.clone(), expected);
+                if shown != Some(expected) {
+                    self.show_machine(&machine.machine_id, now);
+                }
+            }
         }
     }
 
@@ -122,8 +142,9 @@ impl Desk {
     /// The shard wants bootstrap data for a machine.
     pub(super) fn bootstrap(&mut self, request: BootstrapRequest, now: i64) {
         let ttl = self.settings.blob_ttl;
-        let requirements =
-            request.requirements.iter().map(Requirement::try_from).collect::<Result<Vec<_>, _>>();
+        // What sets rows of one cluster apart is no matter of a machine's.
+        let asked = request.requirements.iter().filter(|requirement| requirement.key != APART);
+        let requirements = asked.map(Requirement::try_from).collect::<Result<Vec<_>, _>>();
         let requirements = match requirements {
             Ok(requirements) => requirements,
             Err(error) => {
@@ -138,7 +159,7 @@ impl Desk {
             return self.say(answer(request.request_id, done, ttl.as_secs().cast_signed()));
         }
         let (client, metrics) = (self.client.clone(), self.metrics.clone());
-        let until = now.saturating_add(nanos(ttl));
+        let until = self.server_now(now).saturating_add(nanos(ttl));
         self.spawn(async move {
             let done = match token::mint(client, &cluster, until).await {
                 Ok(token) => render(&template, &cluster, &requirements, &token),
@@ -148,6 +169,11 @@ impl Desk {
             News::Blob(answer(request.request_id, done, ttl.as_secs().cast_signed()))
         });
     }
+}
+
+/// Whether a machine in this state is on its way.
+fn is_coming(state: MachineState) -> bool {
+    matches!(state, MachineState::Creating | MachineState::Idle | MachineState::Configuring)
 }
 
 fn render(

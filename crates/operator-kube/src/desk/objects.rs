@@ -50,6 +50,8 @@ pub(super) struct Objects {
     pub(super) told: BTreeSet<String>,
     /// When each machine was first heard of.
     pub(super) started: BTreeMap<String, i64>,
+    /// When machines on their way are expected, as shown.
+    pub(super) expected: BTreeMap<String, v1::Expected>,
     pub(super) available: BTreeSet<String>,
     /// Nodes on which it is being written which machine they are.
     pub(super) naming: BTreeSet<String>,

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bigfleet_kube_common::{Severity, time};
 use bigfleet_operator::demand::RowId;
+use bigfleet_view::v1;
 use serde_json::json;
 
 use super::Desk;
 use super::rollup::Reception;
 use crate::amounts::quantities;
 use crate::news::{News, Trouble};
-use crate::status::{Holds, RowStatus, Said, Since, covered, joined};
+use crate::status::{Holds, RowStatus, Said, Since, covered, joined, steady};
 
 /// How long to wait with new statuses: an answer may be followed by a second one that says more.
 const GATHER_NANOS: i64 = 300_000_000;
@@ -22,6 +23,9 @@ const RETRY_NANOS: i64 = 1_000_000_000;
 const CONFLICT_NANOS: i64 = 250_000_000;
 /// Rows of at most so many requests follow every word; larger ones only what holds, and why.
 const FEW: u64 = 20;
+/// How far an expectation must move to be written again: in rows that follow every word, and in larger ones.
+const MOVED_NANOS: i64 = 10_000_000_000;
+const MOVED_FAR_NANOS: i64 = 120_000_000_000;
 /// Pods told of a change, per row.
 const MOST_TOLD: usize = 20;
 
@@ -43,6 +47,8 @@ struct RowState {
     status: RowStatus,
     digest: u64,
     since: Since,
+    /// When what is on its way is expected, as shown.
+    expected: Option<v1::Expected>,
 }
 
 impl Statuses {
@@ -83,7 +89,9 @@ impl Desk {
             }
             let holds = |said: &Option<Said>| said.as_ref().map(|said| (said.holds, said.reason));
             let news = holds(&status.covered) != holds(&state.status.covered);
+            let when = |status: &RowStatus| status.joined.as_ref().map(|said| said.expected);
             let is_same_kind = !news
+                && when(&status) == when(&state.status)
                 && holds(&status.accepted) == holds(&state.status.accepted)
                 && holds(&status.joined) == holds(&state.status.joined)
                 && status.reserved == state.status.reserved;
@@ -132,8 +140,13 @@ impl Desk {
             && let Some(verdict) = self.verdict(row)
         {
             let ready = verdict.machines.iter().filter(|machine| self.picture.ready_node(machine).is_some());
-            status.joined = Some(joined(verdict, ready.count()));
-            status.covered = Some(covered(verdict));
+            let is_large = self.demand.requests_of(row) > FEW;
+            let most = if is_large { MOVED_FAR_NANOS } else { MOVED_NANOS };
+            let shown = self.statuses.rows.get(&row).and_then(|state| state.expected);
+            let expected = steady(shown, verdict.expected, most);
+            status.joined = Some(joined(verdict, ready.count(), expected));
+            status.covered = Some(covered(verdict, expected));
+            self.statuses.rows.entry(row).or_default().expected = expected;
         }
         if let Some(extra) = self.reserves.extra(row, &self.demand) {
             status.reserved = quantities(&extra);

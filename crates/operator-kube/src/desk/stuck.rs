@@ -128,7 +128,7 @@ impl Desk {
     }
 
     /// Whether a verdict is about what was last asked for.
-    fn is_of_last_rollup(&self, row: RowId, verdict: &v1::Verdict) -> bool {
+    pub(super) fn is_of_last_rollup(&self, row: RowId, verdict: &v1::Verdict) -> bool {
         let about = resources::from_map(&verdict.aggregate).ok();
         about.is_some() && about.as_ref() == self.rollups.sent.get(&row)
     }

@@ -206,13 +206,48 @@ fn a_machine_taken_back_is_uncordoned_if_the_cordon_was_ours() {
     let mut drains = Drains::default();
     drains.instruct("i", &["m".into()], 600, 0);
     step(&mut drains, 0, &mut cluster);
-    let orders = drains.take_back("m", &cluster);
+    let orders = drains.take_back("m", 0, &cluster);
     assert_eq!(
         (acts(&orders), told(&orders)),
         (vec!["uncordon node-m".to_owned()], vec![(State::TakenBack, 0, 0)])
     );
+    assert_eq!(drains.next_due(), Some(2 * SECOND), "it is looked at again");
+    assert_eq!(acts(&drains.step(SECOND, &cluster)), [""; 0]);
+    assert_eq!(acts(&drains.step(2 * SECOND, &cluster)), ["uncordon node-m"], "it did not take");
+    cluster.obey(&orders);
+    assert_eq!(step(&mut drains, 3 * SECOND, &mut cluster), [""; 0]);
     assert!(drains.is_empty());
-    assert_eq!(drains.take_back("n", &cluster), [], "somebody else cordoned it");
+    assert_eq!(drains.take_back("n", 3 * SECOND, &cluster), [], "somebody else cordoned it");
+}
+
+#[test]
+fn a_cordon_that_lands_after_its_machine_was_taken_back_is_lifted() {
+    let mut cluster = Cluster::with(&["m"], &[("m", "web", Carried::ByItself)]);
+    let mut drains = Drains::default();
+    drains.instruct("i", &["m".into()], 600, 0);
+    let cordon = drains.step(0, &cluster);
+    assert_eq!(acts(&drains.take_back("m", SECOND, &cluster)), [""; 0], "nothing is there to lift yet");
+    assert!(!drains.is_empty());
+    assert_eq!(acts(&drains.step(SECOND, &cluster)), [""; 0]);
+    cluster.obey(&cordon);
+    assert_eq!(step(&mut drains, 2 * SECOND, &mut cluster), ["uncordon node-m"]);
+    assert!(!cluster.nodes["m"].is_cordoned);
+    assert_eq!(step(&mut drains, 3 * SECOND, &mut cluster), [""; 0]);
+    assert_eq!(step(&mut drains, 120 * SECOND, &mut cluster), [""; 0]);
+    assert!(drains.is_empty(), "nothing can land any more");
+}
+
+#[test]
+fn a_machine_that_is_let_go_again_keeps_its_new_cordon() {
+    let mut cluster = Cluster::with(&["m"], &[("m", "web", Carried::ByItself)]);
+    let mut drains = Drains::default();
+    drains.instruct("i", &["m".into()], 600, 0);
+    let late = drains.step(0, &cluster);
+    drains.take_back("m", SECOND, &cluster);
+    drains.instruct("j", &["m".into()], 600, 2 * SECOND);
+    cluster.obey(&late);
+    assert_eq!(step(&mut drains, 2 * SECOND, &mut cluster), ["cordon node-m for j"]);
+    assert_eq!(step(&mut drains, 3 * SECOND, &mut cluster), ["evict web", "ack j 1"]);
 }
 
 #[test]

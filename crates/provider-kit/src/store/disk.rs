@@ -226,8 +226,8 @@ fn check_integrity(path: &Path, database: &mut Database) -> Result<(), StoreErro
 /// A new file is there after a power loss only if its folder is on disk too. Where a system cannot do that,
 /// the worst case is an empty start, of which nothing was acknowledged yet.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Err(error) = std::fs::File::open(folder).and_then(|folder| folder.sync_all()) {
+    let folder = bigfleet_durable::folder_of(path);
+    if let Err(error) = bigfleet_durable::sync_folder(folder) {
         tracing::warn!(folder = %folder.display(), %error, "cannot sync the folder of a new store");
     }
 }

@@ -90,10 +90,7 @@ struct Book {
 
 impl Book {
     fn random(&mut self, below: u64) -> u64 {
-        // splitmix64
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (z ^ (z >> 31)) % below
+        bigfleet_model::splitmix::next(&mut self.random) % below
     }
 
     /// One call that suits the machine; false when the process no longer answers.

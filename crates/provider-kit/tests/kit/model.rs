@@ -60,9 +60,7 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33) as usize % sides
+        (bigfleet_model::splitmix::next(&mut self.0) >> 33) as usize % sides
     }
 
     fn of<T: Copy>(&mut self, choices: &[T]) -> T {

@@ -3,129 +3,16 @@
 //! What is written lies in a cache until it is synced. The sweep lets one operation fail, in each of several
 //! ways, then compares what callers were told with what a restart finds.
 
-use std::sync::{Arc, Mutex};
-
 use bigfleet_model::machine::MachineState;
 use bigfleet_provider_kit::Store;
-use redb::{BackendError, StorageBackend};
+use bigfleet_testkit::{Disk, Fault};
 use tonic::Code;
 
 use crate::cloud::{Cloud, FREE, World};
 
-/// What happens at the chosen operation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// It fails and does nothing.
-    Refused,
-    /// It is done, and reported as failed.
-    DoneButReported,
-    /// It is done and reported as failed, and the disk is away until it is put back.
-    DoneThenAway,
-    /// The power goes: nothing more happens, and what was not synced is lost.
-    PowerLoss,
-}
-
-#[derive(Debug, Default)]
-struct Medium {
-    cached: Vec<u8>,
-    synced: Vec<u8>,
-    /// Operations until the fault.
-    countdown: Option<(u64, Fault)>,
-    away: bool,
-    hit: bool,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Disk(Arc<Mutex<Medium>>);
-
-impl Disk {
-    fn store(&self) -> Store {
-        let disk = self.clone();
-        Store::opened_by("(test disk)", move |builder| builder.create_with_backend(disk.clone()))
-    }
-
-    fn arm(&self, operations: u64, fault: Fault) {
-        self.0.lock().unwrap().countdown = Some((operations, fault));
-    }
-
-    /// Whether the fault has come; the disk works again from here on.
-    fn mend(&self, fault: Fault) -> bool {
-        let medium = &mut *self.0.lock().unwrap();
-        medium.countdown = None;
-        medium.away = false;
-        if fault == Fault::PowerLoss {
-            medium.cached.clone_from(&medium.synced);
-        }
-        medium.hit
-    }
-
-    /// Does `operation`, unless it is the one that fails.
-    fn run<T>(&self, operation: impl FnOnce(&mut Medium) -> std::io::Result<T>) -> std::io::Result<T> {
-        let mut medium = self.0.lock().unwrap();
-        if medium.away {
-            return Err(std::io::Error::other("the disk is away"));
-        }
-        let fault = match &mut medium.countdown {
-            Some((0, fault)) => Some(*fault),
-            Some((left, _)) => {
-                *left -= 1;
-                None
-            }
-            None => None,
-        };
-        let Some(fault) = fault else { return operation(&mut medium) };
-        medium.countdown = None;
-        medium.hit = true;
-        medium.away = matches!(fault, Fault::DoneThenAway | Fault::PowerLoss);
-        if matches!(fault, Fault::DoneButReported | Fault::DoneThenAway) {
-            operation(&mut medium)?;
-        }
-        Err(std::io::Error::other("the disk has failed"))
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> std::io::Result<u64> {
-        self.run(|medium| Ok(medium.cached.len() as u64))
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
-        self.run(|medium| {
-            let start = offset as usize;
-            let bytes =
-                medium.cached.get(start..start + out.len()).ok_or(std::io::ErrorKind::UnexpectedEof)?;
-            out.copy_from_slice(bytes);
-            Ok(())
-        })
-    }
-
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.run(|medium| {
-            medium.cached.resize(len as usize, 0);
-            Ok(())
-        })
-    }
-
-    fn sync_data(&self) -> std::io::Result<()> {
-        self.run(|medium| {
-            medium.synced.clone_from(&medium.cached);
-            Ok(())
-        })
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        self.run(|medium| {
-            let start = offset as usize;
-            let place =
-                medium.cached.get_mut(start..start + data.len()).ok_or(std::io::ErrorKind::UnexpectedEof)?;
-            place.copy_from_slice(data);
-            Ok(())
-        })
-    }
-
-    fn try_lock_range(&self, _: std::ops::Bound<u64>, _: std::ops::Bound<u64>) -> Result<bool, BackendError> {
-        Err(BackendError::Unsupported)
-    }
+fn store(disk: &Disk) -> Store {
+    let disk = disk.clone();
+    Store::opened_by("(test disk)", move |builder| builder.create_with_backend(disk.clone()))
 }
 
 /// What came of one fault.
@@ -143,7 +30,7 @@ struct Outcome {
 async fn strike(operations: u64, fault: Fault) -> Outcome {
     let disk = Disk::default();
     let cloud = Cloud::of(3);
-    let world = World::with(cloud.clone(), disk.store()).await;
+    let world = World::with(cloud.clone(), store(&disk)).await;
     world.cloud.hold();
     world.create("m-0", ("s", 1, 1)).await.expect("the disk works");
     disk.arm(operations, fault);
@@ -163,7 +50,7 @@ async fn strike(operations: u64, fault: Fault) -> Outcome {
     };
     drop(world);
 
-    let world = World::with(cloud, disk.store()).await;
+    let world = World::with(cloud, store(&disk)).await;
     let after = |state: i32| MachineState::from_wire(state).unwrap() == MachineState::Failed;
     assert!(after(world.get("m-0").await.unwrap().state), "{fault:?} at {operations}: m-0 was acknowledged");
     let m1 = after(world.get("m-1").await.unwrap().state);

@@ -224,7 +224,7 @@ hooks:
     }
 }
 
-fn whoami() -> String {
+pub(crate) fn whoami() -> String {
     let said = Command::new("id").arg("-un").output().expect("id runs");
     String::from_utf8(said.stdout).expect("text").trim().to_owned()
 }

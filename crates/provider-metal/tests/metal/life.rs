@@ -35,6 +35,16 @@ async fn bootstrap_data_runs_on_the_host_and_its_output_is_kept() {
     let failed = provider.is_in("h1", MachineState::Failed).await.last_error;
     assert!(failed.contains("failed with exit code 7; its output ends \"token=geheim\""), "{failed}");
     assert!(failed.ends_with("; the host was reset"), "{failed}");
+    // What a shard asks for when a person asks it: the Configure's own, whatever was done to the host since.
+    let output = provider.configure_output("h0", 0).await.expect("it was kept");
+    assert_eq!((output.cluster_id.as_str(), output.outcome.as_str()), ("prod", "ended with exit code 0"));
+    assert_eq!((&output.text[..], output.is_cut), (&b"joining prod\n"[..], false));
+    assert!(output.operation_id.starts_with("op-") && output.ended_unix_nanos > 0, "{output:?}");
+    let output = provider.configure_output("h1", 6).await.expect("it was kept");
+    assert_eq!((&output.text[..], output.is_cut), (&b"eheim\n"[..], true));
+    assert_eq!(output.outcome, "ended with exit code 7");
+    let unknown = provider.configure_output("h9", 0).await.expect_err("there is no such host");
+    assert_eq!(unknown.code(), tonic::Code::NotFound);
     let failed = provider.is_in("h2", MachineState::Failed).await.last_error;
     assert!(failed.contains("cloud-config, not a script"), "{failed}");
 }

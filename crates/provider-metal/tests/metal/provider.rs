@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use bigfleet_proto::provider_v1::machine_output_client::MachineOutputClient;
+use bigfleet_proto::provider_v1::{ConfigureOutput, ConfigureOutputRequest};
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::capacity_provider_client::CapacityProviderClient;
 use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, Machine, MachineRef,
 };
 use bigfleet_provider_kit::MachineState;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::lab::until;
@@ -23,13 +27,28 @@ pub(crate) struct Provider {
     child: Child,
     pub(crate) address: String,
     pub(crate) client: CapacityProviderClient<Channel>,
+    outputs: MachineOutputClient<Channel>,
     inventory: PathBuf,
     state: PathBuf,
+    /// Whether a line for no terminal had colours.
+    is_coloured: Arc<AtomicBool>,
+}
+
+/// The program: ours, or a `bigfleet` built for speed that is to be measured.
+fn program() -> Command {
+    match std::env::var_os("BIGFLEET_MEASURED") {
+        None => Command::new(PROGRAM),
+        Some(bigfleet) => {
+            let mut command = Command::new(bigfleet);
+            command.args(["provider", "metal"]);
+            command
+        }
+    }
 }
 
 /// Runs one command of the program to its end.
 pub(crate) fn command(inventory: &Path, state: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.arg("--inventory").arg(inventory).arg("--state").arg(state).args(words);
     command.output().expect("it runs")
 }
@@ -40,7 +59,7 @@ impl Provider {
     }
 
     pub(crate) async fn start_at(inventory: &Path, state: &Path, address: &str) -> Self {
-        let mut child = Command::new(PROGRAM)
+        let mut child = program()
             .arg("--inventory")
             .arg(inventory)
             .arg("--state")
@@ -59,11 +78,20 @@ impl Provider {
         });
         let address = address.unwrap_or_else(|| panic!("it does not start: {said:#?}"));
         // Read on, so that it never waits for a reader; what it says belongs to a failed test.
-        std::thread::spawn(move || lines.for_each(|line| eprintln!("provider: {line}")));
+        let is_coloured = Arc::new(AtomicBool::new(false));
+        let noticed = is_coloured.clone();
+        let read = move |line: String| {
+            noticed.fetch_or(line.contains('\u{1b}'), Ordering::Relaxed);
+            eprintln!("provider: {line}");
+        };
+        std::thread::spawn(move || lines.for_each(read));
         let endpoint =
             transport::endpoint(Endpoint::from_shared(format!("http://{address}")).expect("an address"));
-        let client = transport::provider_client(endpoint.connect().await.expect("it listens"));
-        Self { child, address, client, inventory: inventory.into(), state: state.into() }
+        let channel = endpoint.connect().await.expect("it listens");
+        let (client, outputs) =
+            (transport::provider_client(channel.clone()), MachineOutputClient::new(channel));
+        let (inventory, state) = (inventory.into(), state.into());
+        Self { child, address, client, outputs, inventory, state, is_coloured }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -125,6 +153,15 @@ impl Provider {
         self.client.clone().configure(request).await.expect("accepted");
     }
 
+    pub(crate) async fn configure_output(
+        &self,
+        id: &str,
+        most_bytes: u32,
+    ) -> Result<ConfigureOutput, Status> {
+        let request = ConfigureOutputRequest { machine_id: id.into(), most_bytes };
+        Ok(self.outputs.clone().get_configure_output(request).await?.into_inner())
+    }
+
     pub(crate) async fn drain(&self, id: &str) {
         let (shard_id, shard_epoch, sequence_number) = token();
         let request = DrainRequest {
@@ -148,6 +185,11 @@ impl Drop for Provider {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let is_coloured = self.is_coloured.load(Ordering::Relaxed);
+        assert!(
+            std::thread::panicking() || !is_coloured,
+            "its logs have colours for a terminal, and go to none"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! The bars of a large fleet: a thousand watched hosts, a hundred joins at once. Measured, not judged; run with
-//! `cargo nextest run --release -p bigfleet-provider-metal --run-ignored only scale`.
+//! `cargo nextest run -p bigfleet-provider-metal --run-ignored only scale`, with `BIGFLEET_MEASURED` naming a release build of
+//! `bigfleet`, `BIGFLEET_SCALE_HOSTS` and `BIGFLEET_SCALE_SECS`.
 
 use std::fmt::Write as _;
 use std::process::Command;

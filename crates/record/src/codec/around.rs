@@ -18,7 +18,7 @@ use super::pack::Packer;
 use super::unpack::Unpacker;
 
 /// Nanoseconds before the cycle.
-type Ago = i64;
+pub(super) type Ago = i64;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct AroundRow {
@@ -88,7 +88,7 @@ struct PauseRow {
 }
 
 /// How long before the cycle, and back; any two times go.
-fn ago(now: i64, unix_nanos: i64) -> Ago {
+pub(super) fn ago(now: i64, unix_nanos: i64) -> Ago {
     now.wrapping_sub(unix_nanos)
 }
 
@@ -255,6 +255,7 @@ pub(super) fn read(
             .collect::<Result<_, CodecError>>()?,
         owners: row.owners,
         moves: row.moves,
+        purchases: None,
     })
 }
 
@@ -272,6 +273,10 @@ fn read_settings(piece: &mut Unpacker<'_>, row: SettingsRow) -> Result<Settings,
         demand_drop: row.demand_drop.into(),
         supply_drop: row.supply_drop.into(),
         confirmations: row.confirmations,
+        // Newer records say so beside this.
+        purchase_fraction: 0.0,
+        purchase_window_nanos: 0,
+        purchase_usd_per_hour: 0.0,
         providers,
     })
 }

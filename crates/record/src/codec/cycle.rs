@@ -15,7 +15,7 @@ use super::around::AroundRow;
 use super::pack::Packer;
 use super::rows::{CycleRow, DecidedRow, InputRow, OptionsRow, WhyRow};
 use super::unpack::{Unpacker, state};
-use super::{CodecError, RECORD_VERSION, VERSION, around, facts, versioned};
+use super::{CodecError, RECORD_VERSION, VERSION, around, facts, purchases, versioned};
 use crate::recorded::{Decided, NeedName, Recorded};
 
 const KINDS: [ActionKind; 5] = [
@@ -37,7 +37,7 @@ const RULES: [Rule; 8] = [
     Rule::UnclaimedVictim,
 ];
 
-const FATES: [Fate; 13] = [
+const FATES: [Fate; 15] = [
     Fate::Begun,
     Fate::Paused,
     Fate::DryRun,
@@ -51,6 +51,8 @@ const FATES: [Fate; 13] = [
     Fate::TakenBack,
     Fate::LossUnconfirmed,
     Fate::OnlyLooks,
+    Fate::Observed,
+    Fate::AwaitsApproval,
 ];
 
 /// The number of a value on disk: its place in a list that only ever grows at its end.
@@ -103,6 +105,8 @@ pub fn encode_record(record: &CycleRecord) -> Vec<u8> {
     piece.push(&record.edition);
     piece.push(&bargains(record.actions.iter().map(|ordered| ordered.why.as_ref())));
     facts::write(&mut piece, &record.actions);
+    purchases::write(&mut piece, record.around.as_ref(), now);
+    piece.push(&approvals(&record.actions));
     piece.finish(RECORD_VERSION)
 }
 
@@ -112,10 +116,12 @@ pub fn decode_record(bytes: &[u8], options: Options) -> Result<Recorded, CodecEr
     let head: CycleRow = piece.take("a cycle")?;
     let inputs = (0..head.inputs).map(|_| read_input(&mut piece)).collect::<Result<Vec<_>, _>>()?;
     let mut decided = (0..head.decided).map(|_| read_decided(&mut piece)).collect::<Result<Vec<_>, _>>()?;
-    let around = read_around(&mut piece, &head)?;
+    let mut around = read_around(&mut piece, &head)?;
     let edition = read_edition(&mut piece)?;
     read_bargains(&mut piece, &mut decided)?;
     facts::read(&mut piece, &mut decided)?;
+    purchases::read(&mut piece, around.as_mut(), head.now)?;
+    read_approvals(&mut piece, &mut decided)?;
     piece.finish()?;
     let (full, inputs) = if head.is_full { (Some(inputs), Vec::new()) } else { (None, inputs) };
     Ok(Recorded {
@@ -174,6 +180,28 @@ fn read_bargains(piece: &mut Unpacker<'_>, decided: &mut [Decided]) -> Result<()
         if let (Some((share, given_back)), Some(runner_up)) = (next, &mut why.runner_up) {
             (runner_up.share, runner_up.given_back) = (Some(share), given_back);
         }
+    }
+    Ok(())
+}
+
+/// Who approved which decision, by its place.
+type Approvals<'a> = Vec<(u32, &'a str)>;
+
+fn approvals(actions: &[Ordered]) -> Approvals<'_> {
+    let places = (0..).zip(actions);
+    places.filter_map(|(place, ordered)| Some((place, ordered.approved_by.as_deref()?))).collect()
+}
+
+fn read_approvals(piece: &mut Unpacker<'_>, decided: &mut [Decided]) -> Result<(), CodecError> {
+    if piece.version < 5 {
+        return Ok(());
+    }
+    let rows: Approvals<'_> = piece.take("approvals")?;
+    for (place, author) in rows {
+        let decided = decided.get_mut(place as usize);
+        let decided = decided
+            .ok_or_else(|| CodecError::value("approval", format_args!("there is no decision {place}")))?;
+        decided.approved_by = Some(author.into());
     }
     Ok(())
 }
@@ -257,6 +285,7 @@ fn read_decided(piece: &mut Unpacker<'_>) -> Result<Decided, CodecError> {
         why: row.why.as_ref().map(read_why).transpose()?,
         facts: None,
         runner_up: None,
+        approved_by: None,
     })
 }
 

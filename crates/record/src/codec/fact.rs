@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use bigfleet_model::capacity::CapacityType;
 use bigfleet_model::need::{Need, NeedKey};
 use bigfleet_model::resource::{ResourceError, ResourceName, ResourceVec};
 use bigfleet_model::stamp::Assignment;
 use bigfleet_shard::{
-    Fact, HeldRollup, LettingGo, Loss, LossMemo, MachineMemo, Pause, PauseScope, ShortSince,
+    Fact, HeldRollup, LettingGo, Loss, LossMemo, MachineMemo, Mode, ModeOrder, Named, Pause, PauseScope,
+    Proposal, Quota, ShortSince,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +40,12 @@ const SHORTFALL: u8 = b's';
 const PAUSE: u8 = b'p';
 const LOSS: u8 = b'l';
 const BOUGHT: u8 = b'b';
+const MODE: u8 = b'o';
+const PROPOSAL: u8 = b'a';
+const TERM: u8 = b't';
+const DOMAIN: u8 = b'w';
+const NAMED: u8 = b'n';
+const QUOTAS: u8 = b'q';
 
 /// First report, last confirmation, how many.
 type HeldRow = (i64, i64, u32);
@@ -79,6 +87,26 @@ struct PauseRow<'a> {
     until: Option<i64>,
 }
 
+/// Mode, reason, author, since when.
+type ModeRow<'a> = (u8, &'a str, &'a str, i64);
+
+#[derive(Serialize, Deserialize)]
+struct ProposalRow<'a> {
+    id: u32,
+    kind: u8,
+    #[serde(borrow)]
+    cluster: Option<&'a str>,
+    #[serde(borrow)]
+    need: Option<(&'a str, &'a str, &'a str)>,
+    usd_per_hour: Bits,
+    cycle: u64,
+    since: i64,
+    until: i64,
+    #[serde(borrow)]
+    approved: Option<(&'a str, i64)>,
+    begun: bool,
+}
+
 #[derive(Serialize, Deserialize)]
 struct LossRow<'a> {
     cluster: &'a str,
@@ -89,6 +117,22 @@ struct LossRow<'a> {
     #[serde(borrow)]
     amount: Vec<(&'a str, u64)>,
     usd_per_hour: Bits,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NamedRow<'a> {
+    is_ours: bool,
+    #[serde(borrow)]
+    domain: Option<(&'a str, &'a str)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct QuotaRow<'a> {
+    provider: &'a str,
+    instance_type: &'a str,
+    zone: &'a str,
+    capacity_type: Option<i32>,
+    machines: u32,
 }
 
 fn write(row: &impl Serialize) -> Vec<u8> {
@@ -126,8 +170,26 @@ pub fn encode_fact(fact: &Fact) -> Entry {
             let key = [&[PAUSE][..], &number.to_be_bytes()].concat();
             (key, pause.as_ref().map(|pause| write(&pause_row(pause))))
         }
+        Fact::Mode(scope, order) => {
+            let scope = (scope.cluster.as_deref(), scope.kind.map(kind_number));
+            let key = postcard::to_extend(&scope, vec![MODE]).expect("writing to memory does not fail");
+            (key, order.as_ref().map(|order| write(&mode_row(order))))
+        }
+        Fact::Proposal(id, proposal) => {
+            (named(PROPOSAL, id), proposal.as_ref().map(|proposal| write(&proposal_row(proposal))))
+        }
         Fact::Loss(id, loss) => (named(LOSS, id), loss.as_ref().map(|memo| write(&loss_row(memo)))),
         Fact::Bought(cluster, times) => (named(BOUGHT, cluster), times.as_ref().map(write)),
+        Fact::Term(term) => (vec![TERM], Some(write(term))),
+        Fact::Domain(key, value, is_ours) => {
+            let key = postcard::to_extend(&(&**key, &**value), vec![DOMAIN]);
+            (key.expect("writing to memory does not fail"), is_ours.then(|| write(&())))
+        }
+        Fact::Named(id, whose) => (named(NAMED, id), whose.as_ref().map(|whose| write(&named_row(whose)))),
+        Fact::Quotas(quotas) => {
+            let rows: Vec<QuotaRow> = quotas.iter().map(quota_row).collect();
+            (vec![QUOTAS], Some(write(&rows)))
+        }
     };
     Entry { key, value }
 }
@@ -159,8 +221,27 @@ pub fn decode_fact(key: &[u8], value: &[u8]) -> Result<Fact, CodecError> {
                 name.try_into().map_err(|_| CodecError::form("a pause", "its key is not a number"))?;
             Fact::Pause(u64::from_be_bytes(number), Some(read_pause(&read(value, "a pause")?)?))
         }
+        MODE => {
+            let (cluster, kind): (Option<&str>, Option<u8>) =
+                postcard::from_bytes(name).map_err(|error| CodecError::form("a mode's scope", error))?;
+            let scope = PauseScope { cluster: cluster.map(Arc::from), kind: kind.map(kind_of).transpose()? };
+            Fact::Mode(scope, Some(read_mode(read(value, "a mode")?)?))
+        }
+        PROPOSAL => Fact::Proposal(text()?.into(), Some(read_proposal(&read(value, "a proposal")?)?)),
         LOSS => Fact::Loss(text()?.into(), Some(read_loss(&read(value, "a loss")?)?)),
         BOUGHT => Fact::Bought(text()?.into(), Some(read(value, "purchases")?)),
+        TERM if name.is_empty() => Fact::Term(read(value, "a term")?),
+        DOMAIN => {
+            let (key, of): (&str, &str) =
+                postcard::from_bytes(name).map_err(|error| CodecError::form("a domain", error))?;
+            read::<()>(value, "a domain")?;
+            Fact::Domain(key.into(), of.into(), true)
+        }
+        NAMED => Fact::Named(text()?.into(), Some(read_named(&read(value, "whose a machine is")?))),
+        QUOTAS if name.is_empty() => {
+            let rows: Vec<QuotaRow> = read(value, "quotas")?;
+            Fact::Quotas(rows.iter().map(read_quota).collect::<Result<_, _>>()?)
+        }
         other => return Err(CodecError::form(what, format_args!("kind {:?} is unknown", char::from(other)))),
     })
 }
@@ -259,6 +340,46 @@ fn read_loss(row: &LossRow<'_>) -> Result<LossMemo, CodecError> {
     Ok(LossMemo { cluster: row.cluster.into(), provider: row.provider.into(), loss })
 }
 
+fn named_row(named: &Named) -> NamedRow<'_> {
+    match named {
+        Named::Ours => NamedRow { is_ours: true, domain: None },
+        Named::Theirs(domain) => {
+            NamedRow { is_ours: false, domain: domain.as_ref().map(|(key, value)| (&**key, &**value)) }
+        }
+    }
+}
+
+fn read_named(row: &NamedRow<'_>) -> Named {
+    if row.is_ours {
+        return Named::Ours;
+    }
+    Named::Theirs(row.domain.map(|(key, value)| (key.into(), value.into())))
+}
+
+fn quota_row(quota: &Quota) -> QuotaRow<'_> {
+    QuotaRow {
+        provider: &quota.provider,
+        instance_type: &quota.instance_type,
+        zone: &quota.zone,
+        capacity_type: quota.capacity_type.map(CapacityType::to_wire),
+        machines: quota.machines,
+    }
+}
+
+fn read_quota(row: &QuotaRow<'_>) -> Result<Quota, CodecError> {
+    let kind = |number: i32| {
+        CapacityType::from_wire(number)
+            .ok_or_else(|| CodecError::form("a quota", format_args!("capacity type {number} is unknown")))
+    };
+    Ok(Quota {
+        provider: row.provider.into(),
+        instance_type: row.instance_type.into(),
+        zone: row.zone.into(),
+        capacity_type: row.capacity_type.map(kind).transpose()?,
+        machines: row.machines,
+    })
+}
+
 fn pause_row(pause: &Pause) -> PauseRow<'_> {
     PauseRow {
         cluster: pause.scope.cluster.as_deref(),
@@ -279,5 +400,46 @@ fn read_pause(row: &PauseRow<'_>) -> Result<Pause, CodecError> {
         author: row.author.into(),
         since_unix_nanos: row.since,
         until_unix_nanos: row.until,
+    })
+}
+
+fn mode_row(order: &ModeOrder) -> ModeRow<'_> {
+    let mode = Mode::ALL.iter().position(|known| *known == order.mode).expect("the list names every mode");
+    (mode as u8, &order.reason, &order.author, order.since_unix_nanos)
+}
+
+fn read_mode((number, reason, author, since_unix_nanos): ModeRow<'_>) -> Result<ModeOrder, CodecError> {
+    let mode = Mode::ALL.get(usize::from(number)).copied();
+    let mode = mode.ok_or_else(|| CodecError::value("mode", format_args!("number {number} is unknown")))?;
+    Ok(ModeOrder { mode, reason: reason.into(), author: author.into(), since_unix_nanos })
+}
+
+fn proposal_row(proposal: &Proposal) -> ProposalRow<'_> {
+    ProposalRow {
+        id: proposal.id,
+        kind: kind_number(proposal.kind),
+        cluster: proposal.cluster.as_deref(),
+        need: proposal.need.as_ref().map(|key| (&*key.cluster, &*key.fingerprint, &*key.group)),
+        usd_per_hour: proposal.usd_per_hour.into(),
+        cycle: proposal.cycle,
+        since: proposal.since_unix_nanos,
+        until: proposal.until_unix_nanos,
+        approved: proposal.approved.as_ref().map(|(author, at)| (&**author, *at)),
+        begun: proposal.begun,
+    }
+}
+
+fn read_proposal(row: &ProposalRow<'_>) -> Result<Proposal, CodecError> {
+    Ok(Proposal {
+        id: row.id,
+        kind: kind_of(row.kind)?,
+        cluster: row.cluster.map(Arc::from),
+        need: row.need.map(need_key),
+        usd_per_hour: row.usd_per_hour.into(),
+        cycle: row.cycle,
+        since_unix_nanos: row.since,
+        until_unix_nanos: row.until,
+        approved: row.approved.map(|(author, at)| (author.into(), at)),
+        begun: row.begun,
     })
 }

@@ -14,7 +14,7 @@ use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableHandle,
 };
 
-use super::{CommitError, OpenDatabase, OpenError, sync_folder};
+use super::{CommitError, OpenDatabase, OpenError};
 use crate::codec::{Entry, decode_fact};
 
 const FACTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bigfleet-shard-facts");
@@ -304,13 +304,13 @@ pub(super) fn create_file(path: &Path, commits: u64) -> Result<(), OpenError> {
             _ => {}
         }
         // The database takes an empty file for a new one, and keeps who may read it.
-        drop(crate::private::options().create_new(true).write(true).open(&unfinished)?);
+        drop(bigfleet_durable::private_file().create_new(true).write(true).open(&unfinished)?);
         let database = Database::create(&unfinished)?;
         initialise(&database, commits)?;
         drop(database);
         std::fs::File::open(&unfinished)?.sync_all()?;
         std::fs::rename(&unfinished, path)?;
-        sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+        bigfleet_durable::sync_folder(bigfleet_durable::folder_of(path))?;
         Ok(())
     };
     guarded(create).map_err(|reason| OpenError::io("make", path, &reason))

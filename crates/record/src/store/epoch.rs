@@ -1,14 +1,13 @@
 //! The epoch in a file of its own: small enough to be replaced whole.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{OpenError, sync_folder};
+use super::OpenError;
 
 pub(super) const EPOCH_FILE: &str = "epoch";
-const TEMPORARY: &str = "epoch.new";
 const FIRST_LINE: &str = "bigfleet shard epoch, format ";
 const FORMAT: u64 = 1;
 
@@ -60,15 +59,9 @@ fn parse(bytes: &[u8]) -> Result<Known, u64> {
 
 /// Replaces the file; on disk when this returns.
 pub(super) fn write(folder: &Path, epoch: i64) -> Result<(), OpenError> {
-    let (temporary, path) = (folder.join(TEMPORARY), folder.join(EPOCH_FILE));
-    let replace = || -> std::io::Result<()> {
-        let mut file = crate::private::options().create(true).truncate(true).write(true).open(&temporary)?;
-        file.write_all(text(epoch).as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, &path)?;
-        sync_folder(folder)
-    };
-    replace().map_err(|error| OpenError::io("write", &path, &error))
+    let path = folder.join(EPOCH_FILE);
+    bigfleet_durable::replace(&path, text(epoch).as_bytes())
+        .map_err(|error| OpenError::io("write", &path, &error))
 }
 
 #[cfg(test)]

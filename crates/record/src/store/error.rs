@@ -17,9 +17,9 @@ pub enum OpenError {
     /// There was a memory and it is gone.
     #[error(
         "state file {path} is missing, but the epoch beside it says that a shard lived here. Put the file back if it was \
-         moved. If it is gone for good, start once with --accept-lost-memory: that forgets pauses, accepted demand, what \
-         was under way and how long needs have waited; nothing is reclaimed before a cluster has reported again. Pauses \
-         have to be given again: start with --dry-run if one of them matters",
+         moved. If it is gone for good, start once with --accept-lost-memory: that forgets pauses, modes, accepted \
+         demand, what was under way and how long needs have waited; nothing is reclaimed before a cluster has reported \
+         again. Pauses and modes have to be given again: start with --mode observe if one of them matters",
         path = .0.display()
     )]
     MemoryLost(PathBuf),
@@ -27,9 +27,9 @@ pub enum OpenError {
     #[error(
         "state file {path} is damaged: {reason}. It was not used. The way out: move it away (mv {path} {path}.damaged) \
          and start `bigfleet shard --data {folder} --accept-lost-memory` once. That forgets how long needs have waited, what was under way, \
-         accepted demand and pauses. It is safe: nothing is reclaimed before a cluster has reported again, nothing is \
-         released before it has idled anew, and the epoch goes on from the file beside it. Pauses have to be given \
-         again: start with --dry-run if one of them matters",
+         accepted demand, pauses and modes. It is safe: nothing is reclaimed before a cluster has reported again, nothing is \
+         released before it has idled anew, and the epoch goes on from the file beside it. Pauses and modes have \
+         to be given again: start with --mode observe if one of them matters",
         path = .path.display(),
         folder = .path.parent().unwrap_or(Path::new(".")).display()
     )]

@@ -32,7 +32,8 @@ impl Witness {
     /// Reads the count. One that is not there, or was cut short, knows of no commit.
     pub(super) fn open(folder: &Path) -> Result<Self, OpenError> {
         let path = folder.join(WITNESS_FILE);
-        let file = crate::private::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let file =
+            bigfleet_durable::private_file().create(true).truncate(false).read(true).write(true).open(&path);
         let file = file.map_err(|error| OpenError::io("open", &path, &error))?;
         let mut found = [0; 16];
         let commits = match file.read_exact_at(&mut found, 0) {

@@ -87,7 +87,7 @@ impl Writer {
     /// Takes a folder, made if it is not there. A torn tail is cut off; what was lost is told.
     pub fn open(folder: impl AsRef<Path>, limits: Limits) -> Result<(Self, Vec<Damage>), TapeError> {
         let folder = folder.as_ref().to_path_buf();
-        crate::private::folder(&folder).map_err(TapeError::io("make", &folder))?;
+        bigfleet_durable::private_folder(&folder).map_err(TapeError::io("make", &folder))?;
         let lock = take(&folder)?;
         let numbers = list(&folder)?;
         let mut damages = Vec::new();
@@ -167,7 +167,7 @@ impl Writer {
         let path = path_of(&self.folder, self.next_number);
         let failed = TapeError::io("write", &path);
         let mut file =
-            crate::private::options().create_new(true).append(true).open(&path).map_err(&failed)?;
+            bigfleet_durable::private_file().create_new(true).append(true).open(&path).map_err(&failed)?;
         file.write_all(OPENING).map_err(&failed)?;
         sync_folder(&self.folder)?;
         let (number, bytes) = (self.next_number, OPENING.len() as u64);
@@ -232,7 +232,7 @@ impl Writer {
 
 fn take(folder: &Path) -> Result<File, TapeError> {
     let path = folder.join(LOCK_FILE);
-    let file = crate::private::options().create(true).truncate(false).write(true).open(&path);
+    let file = bigfleet_durable::private_file().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(TapeError::io("make", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -242,7 +242,7 @@ fn take(folder: &Path) -> Result<File, TapeError> {
 }
 
 fn sync_folder(folder: &Path) -> Result<(), TapeError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(TapeError::io("sync", folder))
+    bigfleet_durable::sync_folder(folder).map_err(TapeError::io("sync", folder))
 }
 
 /// Looks at a segment that was there before. The last one is read in full, and a torn tail is cut off.

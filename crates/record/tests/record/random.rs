@@ -15,7 +15,8 @@ use bigfleet_model::spread::{TopologySpread, WhenUnsatisfiable};
 use bigfleet_model::stamp::Assignment;
 use bigfleet_shard::{
     Around, ClusterChange, Fact, Health, HeldListing, HeldRollup, Input, LettingGo, Link, Listed, Loss,
-    LossMemo, MachineMemo, OperatorSeen, Pause, PauseScope, ProviderSettings, Settings, ShortSince,
+    LossMemo, LossSeen, MachineMemo, Mode, ModeOrder, Named, OperatorSeen, Pause, PauseScope, Proposal,
+    ProviderSettings, Purchases, Quota, Settings, ShortSince,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -217,8 +218,9 @@ fn settings() -> impl Strategy<Value = Settings> {
             ProviderSettings { name, list_every_nanos, stale_after_nanos }
         });
     let numbers = (any::<i64>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>());
-    (numbers, number(), number(), number(), vec(provider, 0..4)).prop_map(
-        |(numbers, reclaim_fraction, demand_drop, supply_drop, providers)| Settings {
+    let purchases = (number(), any::<i64>(), number());
+    (numbers, number(), number(), number(), purchases, vec(provider, 0..4)).prop_map(
+        |(numbers, reclaim_fraction, demand_drop, supply_drop, purchases, providers)| Settings {
             reclaim_fraction,
             reclaim_window_nanos: numbers.0,
             max_actions_per_cycle: numbers.1,
@@ -227,6 +229,9 @@ fn settings() -> impl Strategy<Value = Settings> {
             demand_drop,
             supply_drop,
             confirmations: numbers.3,
+            purchase_fraction: purchases.0,
+            purchase_window_nanos: purchases.1,
+            purchase_usd_per_hour: purchases.2,
             providers,
         },
     )
@@ -239,6 +244,25 @@ fn health() -> impl Strategy<Value = Health> {
         let [supports_delete, has_revisions, is_stale] = is;
         Health { failures, error, held, supports_delete, has_revisions, is_stale }
     })
+}
+
+fn purchases() -> impl Strategy<Value = Purchases> {
+    let counts = any::<[u32; 4]>();
+    let loss = (shared(), any::<u16>(), any::<i64>(), number(), counts).prop_map(
+        |(cluster, provider, since_unix_nanos, usd_per_hour, [machines, seen, may_replace, replaced])| {
+            LossSeen {
+                cluster,
+                provider,
+                since_unix_nanos,
+                machines,
+                usd_per_hour,
+                seen,
+                may_replace,
+                replaced,
+            }
+        },
+    );
+    (number(), vec(loss, 0..4)).prop_map(|(usd_per_hour, losses)| Purchases { usd_per_hour, losses })
 }
 
 fn cluster_change() -> impl Strategy<Value = ClusterChange> {
@@ -274,8 +298,9 @@ pub(crate) fn around() -> impl Strategy<Value = Around> {
         vec((0..3000_u32, any::<i64>()), 0..5),
     );
     let rest = (vec((0..9_u64, option::of(pause())), 0..3), vec((key(), option::of(short())), 0..3));
-    (option::of(settings()), of_providers, of_clusters, rest, any::<u32>()).prop_map(
-        |(settings, of_providers, of_clusters, rest, moves)| Around {
+    let moves = (any::<u32>(), option::of(purchases()));
+    (option::of(settings()), of_providers, of_clusters, rest, moves).prop_map(
+        |(settings, of_providers, of_clusters, rest, (moves, purchases))| Around {
             settings: settings.map(Box::new),
             listed: of_providers.0,
             health: of_providers.1,
@@ -287,6 +312,7 @@ pub(crate) fn around() -> impl Strategy<Value = Around> {
             pauses: rest.0,
             short: rest.1,
             moves,
+            purchases,
         },
     )
 }
@@ -304,9 +330,65 @@ pub(crate) fn fact() -> impl Strategy<Value = Fact> {
         (key(), option::of(short())).prop_map(|(key, since)| Fact::Shortfall(key, since)),
         (0..9_u64, option::of(pause())).prop_map(|(number, pause)| Fact::Pause(number, pause)),
         (boxed(), option::of(loss())).prop_map(|(id, loss)| Fact::Loss(id, loss)),
+        (scope(), option::of(mode())).prop_map(|(scope, order)| Fact::Mode(scope, order)),
+        (boxed(), option::of(proposal())).prop_map(|(id, proposal)| Fact::Proposal(id, proposal)),
         (shared(), option::of(vec((any::<i64>(), any::<u32>()), 0..4)))
             .prop_map(|(cluster, times)| Fact::Bought(cluster, times)),
+        any::<i64>().prop_map(Fact::Term),
+        (boxed(), boxed(), any::<bool>()).prop_map(|(key, value, is_ours)| Fact::Domain(key, value, is_ours)),
+        (boxed(), option::of(named())).prop_map(|(id, named)| Fact::Named(id, named)),
+        vec(quota(), 0..4).prop_map(|quotas| Fact::Quotas(quotas.into())),
     ]
+}
+
+fn scope() -> impl Strategy<Value = PauseScope> {
+    (option::of(shared()), option::of(kind())).prop_map(|(cluster, kind)| PauseScope { cluster, kind })
+}
+
+fn mode() -> impl Strategy<Value = ModeOrder> {
+    let modes = proptest::sample::select(Mode::ALL.to_vec());
+    (modes, boxed(), boxed(), any::<i64>()).prop_map(|(mode, reason, author, since_unix_nanos)| ModeOrder {
+        mode,
+        reason,
+        author,
+        since_unix_nanos,
+    })
+}
+
+fn proposal() -> impl Strategy<Value = Proposal> {
+    let of = (any::<u32>(), kind(), option::of(shared()), option::of(key()), 0.0..9.0_f64);
+    let when = (any::<u64>(), any::<i64>(), any::<i64>());
+    (of, when, option::of((boxed(), any::<i64>())), any::<bool>()).prop_map(
+        |((id, kind, cluster, need, usd_per_hour), when, approved, begun)| Proposal {
+            id,
+            kind,
+            cluster,
+            need,
+            usd_per_hour,
+            cycle: when.0,
+            since_unix_nanos: when.1,
+            until_unix_nanos: when.2,
+            approved,
+            begun,
+        },
+    )
+}
+
+fn named() -> impl Strategy<Value = Named> {
+    option::of(option::of((boxed(), boxed()))).prop_map(|named| named.map_or(Named::Ours, Named::Theirs))
+}
+
+fn quota() -> impl Strategy<Value = Quota> {
+    let kind = option::of((0..5_i32).prop_map(|number| CapacityType::from_wire(number).unwrap()));
+    (boxed(), boxed(), boxed(), kind, any::<u32>()).prop_map(
+        |(provider, instance_type, zone, capacity_type, machines)| Quota {
+            provider,
+            instance_type,
+            zone,
+            capacity_type,
+            machines,
+        },
+    )
 }
 
 fn loss() -> impl Strategy<Value = LossMemo> {

@@ -172,6 +172,7 @@ impl Recording {
             fate: if index % 3 == 1 { Fate::Capped } else { Fate::Begun },
             machine: None,
             runner_up: None,
+            approved_by: None,
             why: self.fleet.explain_action(action, &options),
         });
         let actions = actions.collect();

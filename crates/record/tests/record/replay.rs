@@ -153,6 +153,7 @@ fn a_tape_that_lies_is_caught() {
                 why: None,
                 facts: None,
                 runner_up: None,
+                approved_by: None,
             }));
         }
     });

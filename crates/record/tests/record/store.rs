@@ -88,6 +88,7 @@ fn losing_either_file_keeps_the_epoch_and_losing_both_asks_the_clock() {
     std::fs::write(at("epoch"), "gibberish").unwrap();
     let opened = open(folder.path());
     assert_eq!((opened.epoch, opened.memory.cycle), (NOW_SECS + 3, 6), "the state file knows");
+    assert!(opened.repaired_epoch.as_ref().is_some_and(|why| !why.is_empty()), "and it is told");
     drop(opened);
 
     std::fs::write(at("epoch"), "gibberish").unwrap();
@@ -147,7 +148,7 @@ fn a_restored_copy_is_refused_with_the_way_out() {
         &format!("bigfleet shard --data {}", folder.path().display()),
         "nothing is reclaimed before a cluster has reported again",
         "released before it has idled anew",
-        "Pauses have to be given again",
+        "Pauses and modes have to be given again",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }

@@ -13,10 +13,19 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-type Labels = Vec<(&'static str, String)>;
-/// A name, a help text, and series by label.
-type Named<V> = (&'static str, &'static str, Vec<(Labels, V)>);
+/// Names of labels, in the order of their values.
+type Names = &'static [&'static str];
+/// Values of labels, and the number they stand at.
+type Series<V> = Vec<(Vec<String>, V)>;
 type Amount = Gauge<f64, AtomicU64>;
+
+/// One metric. What its labels are called is said once, also where there is no series yet.
+struct Named<V> {
+    name: &'static str,
+    help: &'static str,
+    labels: Names,
+    series: Series<V>,
+}
 
 /// How many machines are looked at before others get a turn on the core thread.
 const SLICE: usize = 8192;
@@ -68,133 +77,144 @@ impl Snapshot {
 
     /// What the server knows beside the shard: sessions, frames that wait, and those for the slowest.
     pub(crate) fn with_sessions(mut self, (sessions, waiting, most): (usize, usize, usize)) -> Self {
-        self.gauge("sessions", "Sessions open", one(sessions as f64));
-        self.gauge("outbox_frames", "Frames that wait to be sent, over all sessions", one(waiting as f64));
-        self.gauge("outbox_frames_most", "Frames that wait for the slowest session", one(most as f64));
+        self.gauge("sessions", "Sessions open", sessions as f64);
+        self.gauge("outbox_frames", "Frames that wait to be sent, over all sessions", waiting as f64);
+        self.gauge("outbox_frames_most", "Frames that wait for the slowest session", most as f64);
         self
     }
 
     /// How many bytes of unfinished messages callers have us hold.
     pub(crate) fn with_in_flight(mut self, bytes: usize) -> Self {
-        self.gauge(
-            "bytes_in_flight",
-            "Bytes of requests that are not whole or not read yet",
-            one(bytes as f64),
-        );
+        let help = "Bytes of requests that are not whole or not read yet";
+        self.gauge("bytes_in_flight", help, bytes as f64);
         self
     }
 
     /// What a walk over all machines found.
     pub(crate) fn with_survey(mut self, survey: Survey) -> Self {
-        let series = survey.moves.into_iter().map(|((kind, stage), count)| {
-            (vec![("kind", kind.to_owned()), ("stage", stage.to_owned())], count as f64)
-        });
-        self.gauge("moves_in_flight", "Moves under way by kind and stage", series.collect());
-        let series =
-            survey.care.into_iter().map(|(code, count)| (vec![("why", code.to_owned())], count as f64));
-        self.gauge("machines_cared_for", "Machines something is wrong with, by what", series.collect());
+        let series = survey.moves.into_iter();
+        let series = series
+            .map(|((kind, stage), count)| (vec![kind.to_owned(), stage.to_owned()], count as f64))
+            .collect();
+        self.labelled("moves_in_flight", "Moves under way by kind and stage", &["kind", "stage"], series);
+        let series = survey.care.into_iter().map(|(code, count)| (vec![code.to_owned()], count as f64));
+        let help = "Machines something is wrong with, by what";
+        self.labelled("machines_cared_for", help, &["why"], series.collect());
         self
     }
 
-    fn gauge(&mut self, name: &'static str, help: &'static str, series: Vec<(Labels, f64)>) {
-        self.gauges.push((name, help, series));
+    fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
+        self.labelled(name, help, &[], vec![(Vec::new(), value)]);
     }
 
-    fn counter(&mut self, name: &'static str, help: &'static str, series: Vec<(Labels, u64)>) {
-        self.counters.push((name, help, series));
+    fn labelled(&mut self, name: &'static str, help: &'static str, labels: Names, series: Series<f64>) {
+        self.gauges.push(Named { name, help, labels, series });
+    }
+
+    fn counter(&mut self, name: &'static str, help: &'static str, labels: Names, series: Series<u64>) {
+        self.counters.push(Named { name, help, labels, series });
+    }
+
+    /// The same with a made-up series wherever there is none, so that every metric is seen with its labels.
+    pub(super) fn filled(mut self) -> Self {
+        fn fill<V: Default>(all: &mut [Named<V>]) {
+            for one in all.iter_mut().filter(|one| one.series.is_empty()) {
+                one.series.push((vec!["x".to_owned(); one.labels.len()], V::default()));
+            }
+        }
+        fill(&mut self.gauges);
+        fill(&mut self.counters);
+        self
     }
 
     fn machines(&mut self, shard: &Shard) {
         let by_state = shard.money().by_state().map(|(state, capacity, bill)| {
-            let labels = vec![("state", state.name().to_owned()), ("capacity_type", word(capacity))];
-            (labels, bill.machines as f64)
+            (vec![state.name().to_owned(), word(capacity)], bill.machines as f64)
         });
-        self.gauge("machines", "Machines by state and capacity type", by_state.collect());
+        let help = "Machines by state and capacity type";
+        self.labelled("machines", help, &["state", "capacity_type"], by_state.collect());
     }
 
     fn money(&mut self, shard: &Shard) {
         let money = shard.money();
         let help = "What all hardware costs an hour, in dollars";
-        self.gauge("spend_usd_per_hour", help, one(money.spend().usd_per_hour()));
+        self.gauge("spend_usd_per_hour", help, money.spend().usd_per_hour());
         let help = "What hardware that nobody uses costs an hour, in dollars";
-        self.gauge("idle_usd_per_hour", help, one(money.idle().usd_per_hour()));
+        self.gauge("idle_usd_per_hour", help, money.idle().usd_per_hour());
         let series = money.by_cluster().map(|(cluster, capacity, bill)| {
-            let labels = vec![("cluster", cluster.to_string()), ("capacity_type", word(capacity))];
-            (labels, bill.usd_per_hour())
+            (vec![cluster.to_string(), word(capacity)], bill.usd_per_hour())
         });
         let help = "What a cluster's machines cost an hour, in dollars, by capacity type";
-        self.gauge("cluster_usd_per_hour", help, series.collect());
+        self.labelled("cluster_usd_per_hour", help, &["cluster", "capacity_type"], series.collect());
     }
 
     fn demand(&mut self, shard: &Shard, now: i64) {
         let ages = shard.ledger().by_age(now);
-        let series = ages.into_iter().map(|(age, count)| (vec![("age", age.to_owned())], count as f64));
-        self.gauge("shortfalls", "Needs even preemption could not meet, by age", series.collect());
+        let series = ages.into_iter().map(|(age, count)| (vec![age.to_owned()], count as f64));
+        let help = "Needs even preemption could not meet, by age";
+        self.labelled("shortfalls", help, &["age"], series.collect());
         let clusters = shard.clusters();
         let held = clusters.values().filter(|cluster| cluster.held.is_some()).count();
-        self.gauge("rollups_held", "Clusters whose last roll-up waits to be confirmed", one(held as f64));
+        self.gauge("rollups_held", "Clusters whose last roll-up waits to be confirmed", held as f64);
         let rows: usize = clusters.values().map(|cluster| cluster.demand.len()).sum();
-        self.gauge("needs", "Rows of accepted demand", one(rows as f64));
+        self.gauge("needs", "Rows of accepted demand", rows as f64);
         let refused =
             clusters.values().filter(|cluster| cluster.operator_backoff_until_unix_nanos > now).count();
-        self.gauge("operators_backed_off", "Clusters whose operator failed lately", one(refused as f64));
+        self.gauge("operators_backed_off", "Clusters whose operator failed lately", refused as f64);
         let in_force = |until: Option<i64>| until.is_none_or(|until| now < until);
         let pauses = shard.pauses().values().filter(|pause| in_force(pause.until_unix_nanos)).count();
-        self.gauge("pauses", "Pauses in force", one(pauses as f64));
+        self.gauge("pauses", "Pauses in force", pauses as f64);
     }
 
     fn providers(&mut self, shard: &Shard, now: i64) {
         let of = |value: &dyn Fn(&bigfleet_shard::Provider) -> Option<f64>| {
             let all = shard.providers().iter();
-            all.filter_map(|p| Some((vec![("provider", p.name.to_string())], value(p)?))).collect::<Vec<_>>()
+            all.filter_map(|p| Some((vec![p.name.to_string()], value(p)?))).collect::<Vec<_>>()
         };
         let ages = of(&|provider| provider.age_nanos(now).map(|age| age as f64 / 1e9));
-        self.gauge("inventory_age_seconds", "How old the listing is that we go by", ages);
-        self.gauge("provider_machines", "Machines by provider", of(&|p| Some(p.machines as f64)));
+        let by: Names = &["provider"];
+        self.labelled("inventory_age_seconds", "How old the listing is that we go by", by, ages);
+        self.labelled("provider_machines", "Machines by provider", by, of(&|p| Some(p.machines as f64)));
         let help = "Listings that failed in a row";
-        self.gauge("provider_failures_in_a_row", help, of(&|p| Some(f64::from(p.failures))));
+        self.labelled("provider_failures_in_a_row", help, by, of(&|p| Some(f64::from(p.failures))));
         let help = "Machines missing from a listing that is not believed yet";
         let missing = of(&|p| Some(p.held.map_or(0.0, |held| held.missing as f64)));
-        self.gauge("listing_held_missing", help, missing);
+        self.labelled("listing_held_missing", help, by, missing);
     }
 
     fn queues(&mut self, shard: &Shard, now: i64) {
         let queues = shard.queues();
         let all = [("waiting", queues.waiting), ("calling", queues.calling), ("open_calls", queues.open)];
-        let series = all.into_iter().map(|(name, count)| (vec![("queue", name.to_owned())], count as f64));
-        self.gauge("queue", "How full the queues are", series.collect());
-        self.gauge("epoch", "The number of this life", one(shard.config().epoch as f64));
-        self.gauge("cycle", "The number of the last cycle, over all lives", one(shard.cycle() as f64));
-        if let Some(last) = shard.last_cycle_unix_nanos() {
-            let help = "How long ago the last cycle ran";
-            self.gauge("cycle_age_seconds", help, one((now - last) as f64 / 1e9));
-        }
+        let series = all.into_iter().map(|(name, count)| (vec![name.to_owned()], count as f64));
+        self.labelled("queue", "How full the queues are", &["queue"], series.collect());
+        self.gauge("epoch", "The number of this life", shard.config().epoch as f64);
+        self.gauge("cycle", "The number of the last cycle, over all lives", shard.cycle() as f64);
+        // None before the first cycle.
+        let age = shard.last_cycle_unix_nanos().map(|last| (Vec::new(), (now - last) as f64 / 1e9));
+        self.labelled("cycle_age_seconds", "How long ago the last cycle ran", &[], age.into_iter().collect());
     }
 
     fn tally(&mut self, tally: &Tally) {
-        let by = |label: &'static str, map: &BTreeMap<&'static str, u64>| {
-            map.iter().map(|(name, count)| (vec![(label, (*name).to_owned())], *count)).collect::<Vec<_>>()
+        type Counts = BTreeMap<&'static str, u64>;
+        let mut by = |name, help, label: Names, counts: &Counts| {
+            let series = counts.iter().map(|(value, count)| (vec![(*value).to_owned()], *count));
+            self.counter(name, help, label, series.collect());
         };
-        let pairs = |series: &mut dyn Iterator<Item = (&'static str, &'static str, &'static str, u64)>| {
-            let labels =
-                |kind: &str, label, name: &str| vec![("kind", kind.to_owned()), (label, name.to_owned())];
-            series.map(|(kind, label, name, count)| (labels(kind, label, name), count)).collect::<Vec<_>>()
-        };
-        let single = |count: u64| vec![(Labels::new(), count)];
-        self.counter("cycles", "Cycles by reason; one may have several", by("reason", &tally.cycle_reasons));
-        self.counter("cycles_run", "Cycles", single(tally.cycles));
-        self.counter("cycles_quiet", "Cycles with nothing new to look at", single(tally.quiet_cycles));
-        let mut actions =
-            tally.actions.iter().map(|((kind, fate), n)| (kind.name(), "fate", fate.code(), *n));
-        self.counter("actions", "Decided actions by kind and what became of them", pairs(&mut actions));
-        let mut moves = tally.flights.iter().map(|((kind, end), n)| (kind.name(), "outcome", *end, *n));
-        self.counter("moves", "Moves that ended, by kind and outcome", pairs(&mut moves));
+        by("cycles", "Cycles by reason; one may have several", &["reason"], &tally.cycle_reasons);
         let help = "Records of machines that were refused, by reason";
-        self.counter("machines_rejected", help, by("reason", &tally.bad_records));
-        self.counter("machines_lost", "Bound machines lost without our order", by("how", &tally.lost));
-        self.counter("rollups", "Roll-ups by reception", by("reception", &tally.rollups));
-        self.counter("listings", "Listings by outcome", by("outcome", &tally.listings));
+        by("machines_rejected", help, &["reason"], &tally.bad_records);
+        by("machines_lost", "Bound machines lost without our order", &["how"], &tally.lost);
+        by("rollups", "Roll-ups by reception", &["reception"], &tally.rollups);
+        by("listings", "Listings by outcome", &["outcome"], &tally.listings);
+        let pair = |kind: &str, other: &str, count: u64| (vec![kind.to_owned(), other.to_owned()], count);
+        let actions = tally.actions.iter().map(|((kind, fate), n)| pair(kind.name(), fate.code(), *n));
+        let help = "Decided actions by kind and what became of them";
+        self.counter("actions", help, &["kind", "fate"], actions.collect());
+        let moves = tally.flights.iter().map(|((kind, end), n)| pair(kind.name(), end, *n));
+        self.counter("moves", "Moves that ended, by kind and outcome", &["kind", "outcome"], moves.collect());
         for (name, help, count) in [
+            ("cycles_run", "Cycles", tally.cycles),
+            ("cycles_quiet", "Cycles with nothing new to look at", tally.quiet_cycles),
             (
                 "provisions_carried_on",
                 "Machines bound on arrival for the need they were bought for",
@@ -214,20 +234,20 @@ impl Snapshot {
             ("early_drains", "Drains before the grace was over", tally.early_drains),
             ("reclaims_taken_back", "Reclaims taken back because demand returned", tally.taken_back),
         ] {
-            self.counter(name, help, single(count));
+            self.counter(name, help, &[], vec![(Vec::new(), count)]);
         }
     }
 
     /// Puts these numbers into a registry.
     pub(super) fn registry(&self, mut registry: Registry) -> Registry {
-        for (name, help, series) in &self.gauges {
-            register(&mut registry, name, help, series, |gauge: &Amount, value| {
-                gauge.set(*value);
+        for gauge in &self.gauges {
+            register(&mut registry, gauge, |metric: &Amount, value| {
+                metric.set(*value);
             });
         }
-        for (name, help, series) in &self.counters {
-            register(&mut registry, name, help, series, |counter: &Counter, value| {
-                counter.inc_by(*value);
+        for counter in &self.counters {
+            register(&mut registry, counter, |metric: &Counter, value| {
+                metric.inc_by(*value);
             });
         }
         registry
@@ -235,33 +255,27 @@ impl Snapshot {
 }
 
 /// A series without labels is a metric of its own: in a family it would carry empty braces.
-fn register<M, V>(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    series: &[(Labels, V)],
-    set: impl Fn(&M, &V),
-) where
+fn register<M, V>(registry: &mut Registry, named: &Named<V>, set: impl Fn(&M, &V))
+where
     M: EncodeMetric + TypedMetric + Default + Clone + Debug + Send + Sync + 'static,
 {
-    match series {
-        [(labels, value)] if labels.is_empty() => {
+    let Named { name, help, labels, series } = named;
+    match &series[..] {
+        [(values, number)] if values.is_empty() => {
             let metric = M::default();
-            set(&metric, value);
-            registry.register(name, help, metric);
+            set(&metric, number);
+            registry.register(*name, *help, metric);
         }
+        [] if labels.is_empty() => {}
         _ => {
-            let family = Family::<Labels, M>::default();
-            for (labels, value) in series {
-                set(&family.get_or_create(labels), value);
+            let family = Family::<Vec<(&'static str, String)>, M>::default();
+            for (values, number) in series {
+                let series = labels.iter().copied().zip(values.iter().cloned()).collect();
+                set(&family.get_or_create(&series), number);
             }
-            registry.register(name, help, family);
+            registry.register(*name, *help, family);
         }
     }
-}
-
-fn one(value: f64) -> Vec<(Labels, f64)> {
-    vec![(Labels::new(), value)]
 }
 
 /// A capacity type in the word people use everywhere else.

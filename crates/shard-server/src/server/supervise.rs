@@ -223,6 +223,7 @@ mod tests {
             clock: clock.clone(),
             callers: clock.clone(),
             metrics: Metrics::new("s", "0"),
+            bindings: None,
         });
         let parts = Parts {
             core,

@@ -77,6 +77,11 @@ async fn open(
     let (Taken::Tell(event), Some(cluster)) = (taken, session.cluster()) else {
         return Err(Some(Status::internal("a session is open that has not said hello")));
     };
+    if let Some(bindings) = &sessions.0.bindings
+        && let Some(refusal) = bindings.refuse(cluster).await
+    {
+        return Err(Some(refusal));
+    }
     line.speaks_for(cluster.clone());
     sessions.0.core.tell(event).await.map_err(stopping)?;
     Ok(cluster.clone())

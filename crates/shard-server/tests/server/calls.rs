@@ -5,7 +5,7 @@ use bigfleet_proto::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine, MachineList,
     MachineRef, MachineState, Resources, TransitionAck,
 };
-use bigfleet_provider_kit::{Lister, Selection};
+use bigfleet_provider_kit::{Lister, Outputs, Selection};
 use bigfleet_shard::SECOND;
 use bigfleet_shard_server::{ProviderAddress, Running, Settings, StartError};
 use tonic::{Request, Response, Status};
@@ -93,6 +93,8 @@ impl Lister for Refusing {
         Err(Status::unimplemented("no streams here"))
     }
 }
+
+impl Outputs for Refusing {}
 
 /// What the shard made of a Configure that was refused with this code.
 async fn refused_with(code: tonic::Code) -> Running {

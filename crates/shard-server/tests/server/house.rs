@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bigfleet_net::{Clock, SystemClock};
 use bigfleet_proto::v1alpha1::capacity_provider_server::CapacityProvider;
-use bigfleet_provider_kit::{Handle, Lister, ServeError, Server, Settings as Serving, Store};
+use bigfleet_provider_kit::{Handle, Lister, Outputs, ServeError, Server, Settings as Serving, Store};
 use bigfleet_provider_sim::{Config as Cloud, Sim};
 use bigfleet_shard::{Config, ProviderConfig, SECOND};
 use bigfleet_shard_server::{ProviderAddress, Running, Settings};
@@ -49,7 +49,7 @@ pub(crate) struct Provider {
 
 impl Provider {
     pub(crate) async fn serve(
-        service: impl CapacityProvider + Lister,
+        service: impl CapacityProvider + Lister + Outputs,
         handle: Handle,
         address: SocketAddr,
     ) -> Self {

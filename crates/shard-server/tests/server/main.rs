@@ -6,6 +6,7 @@ mod house;
 mod listing;
 mod metrics;
 mod operator;
+mod outputs;
 mod reading;
 mod reporting;
 mod restart;

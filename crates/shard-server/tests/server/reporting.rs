@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bigfleet_net::incoming;
+use bigfleet_net::CallLayer;
 use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::coordinator_instruction::Payload;
 use bigfleet_proto::v1alpha1::coordinator_server::Coordinator;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
-use crate::house::{Provider, anywhere, clock, cloud, hasty, listed_often, soon, start, until_ready};
+use crate::house::{Provider, anywhere, cloud, hasty, listed_often, soon, start, until_ready};
 use crate::operator::{Operator, need};
 
 /// Passes reports on and always has the same instruction.
@@ -61,12 +61,14 @@ unused! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shortfalls_are_reported_and_orders_we_cannot_carry_out_stay_pending() {
+async fn shortfalls_are_reported_and_instructions_answered() {
     let listener = TcpListener::bind(anywhere()).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (reports, mut received) = mpsc::unbounded_channel();
-    let service = transport::server().add_service(transport::coordinator_server(Fake(reports)));
-    let serving = tokio::spawn(service.serve_with_incoming(incoming(listener, None, clock(), 10)));
+    let layer = CallLayer::usual();
+    let mut service = transport::server().layer(layer.clone());
+    let service = service.add_service(transport::coordinator_server(Fake(reports)));
+    let serving = tokio::spawn(service.serve_with_incoming(layer.incoming(listener, None, 10)));
 
     let sim = cloud("sim", 8).await;
     let provider = Provider::serve(sim.service(), sim.handle(), anywhere()).await;
@@ -101,7 +103,17 @@ async fn shortfalls_are_reported_and_orders_we_cannot_carry_out_stay_pending() {
     assert_eq!(report.shortfalls.len(), 1);
     assert_eq!(report.shortfalls[0].priority, 10);
     assert_eq!(report.shortfalls[0].deficit.as_ref().unwrap().resources["cpu"], "100k");
-    assert_eq!(report.instruction_acks, [], "an acknowledgement with any outcome would clear the order");
+    let acks = soon("an answer to the instruction", async {
+        loop {
+            let report = received.recv().await.unwrap();
+            if !report.instruction_acks.is_empty() {
+                return report.instruction_acks;
+            }
+        }
+    })
+    .await;
+    assert_eq!((acks.len(), &*acks[0].instruction_id), (1, "i-1"));
+    assert!(acks[0].reason.contains("started with domains of its own"), "{}", acks[0].reason);
     shop.hello().await;
     running.stop().await.unwrap();
     provider.stop().await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bigfleet_net::incoming;
+use bigfleet_net::CallLayer;
 use bigfleet_shard_server::Settings;
 use bigfleet_shard_server::telemetry::{LogForm, Telemetry, TelemetryError, TelemetrySettings};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
-use crate::house::{Provider, anywhere, clock, cloud, hasty, listed_often, soon, start, until_ready};
+use crate::house::{Provider, anywhere, cloud, hasty, listed_often, soon, start, until_ready};
 use crate::operator::{Operator, need};
 
 struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
@@ -46,8 +46,10 @@ async fn cycles_calls_and_roll_ups_are_traced() {
     let listener = TcpListener::bind(anywhere()).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (spans, mut received) = mpsc::unbounded_channel();
-    let service = tonic::transport::Server::builder().add_service(TraceServiceServer::new(Collector(spans)));
-    let serving = tokio::spawn(service.serve_with_incoming(incoming(listener, None, clock(), 10)));
+    let layer = CallLayer::usual();
+    let mut service = tonic::transport::Server::builder().layer(layer.clone());
+    let service = service.add_service(TraceServiceServer::new(Collector(spans)));
+    let serving = tokio::spawn(service.serve_with_incoming(layer.incoming(listener, None, 10)));
     let telemetry = Telemetry::start(&settings(&address, "off")).unwrap();
 
     let sim = cloud("sim", 8).await;

@@ -28,6 +28,8 @@ pub struct Surroundings {
     pub pauses: BTreeMap<u64, Pause>,
     /// Moves at providers.
     pub moves: u32,
+    /// The books of the purchase rail.
+    pub purchases: Purchases,
 }
 
 /// What a shard was told at its start, as far as people ask for it.
@@ -49,6 +51,13 @@ pub struct Settings {
     pub supply_drop: f64,
     /// How many reports must agree on more.
     pub confirmations: u32,
+    /// The share of the machines lost to a suspicious listing that may be replaced in one window. Of this and the next two, older
+    /// records say nothing: all are 0 there.
+    pub purchase_fraction: f64,
+    /// That window.
+    pub purchase_window_nanos: i64,
+    /// What such replacements may cost an hour in all.
+    pub purchase_usd_per_hour: f64,
     /// The providers.
     pub providers: Vec<ProviderSettings>,
 }
@@ -140,6 +149,36 @@ pub struct OperatorSeen {
     pub error: Box<str>,
 }
 
+/// How the books of the purchase rail stood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Purchases {
+    /// What replacements cost an hour.
+    pub usd_per_hour: f64,
+    /// Losses that were not believed yet, by cluster and provider.
+    pub losses: Vec<LossSeen>,
+}
+
+/// What a cluster had lost by the word of one provider.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LossSeen {
+    /// The cluster.
+    pub cluster: Arc<str>,
+    /// The provider, by its place in the settings.
+    pub provider: u16,
+    /// Since when it was suspicious.
+    pub since_unix_nanos: i64,
+    /// How many machines.
+    pub machines: u32,
+    /// What they cost an hour.
+    pub usd_per_hour: f64,
+    /// How many full listings agreed on it.
+    pub seen: u32,
+    /// How many of them the cluster might replace within a window.
+    pub may_replace: u32,
+    /// How many it had replaced within the window that ended then.
+    pub replaced: u32,
+}
+
 /// The most of a text of somebody else that goes on the tape.
 pub const MOST_TEXT_BYTES: usize = 500;
 
@@ -169,6 +208,8 @@ pub struct Around {
     pub owners: Vec<u16>,
     /// Moves at providers.
     pub moves: u32,
+    /// The books of the purchase rail, whole, if they are different.
+    pub purchases: Option<Purchases>,
 }
 
 /// What changed about a cluster.
@@ -232,6 +273,9 @@ impl Surroundings {
             };
         }
         self.moves = around.moves;
+        if let Some(purchases) = &around.purchases {
+            self.purchases.clone_from(purchases);
+        }
     }
 
     fn take_clusters(&mut self, around: &Around) {

@@ -9,8 +9,8 @@ use crate::memory::Fact;
 use crate::shard::Shard;
 use crate::tape::Input;
 use crate::tape::around::{
-    Around, ClusterChange, ClusterSeen, Health, Link, Listed, MOST_TEXT_BYTES, OperatorSeen,
-    ProviderSettings, Settings, Surroundings, seconds,
+    Around, ClusterChange, ClusterSeen, Health, Link, Listed, LossSeen, MOST_TEXT_BYTES, OperatorSeen,
+    ProviderSettings, Purchases, Settings, Surroundings, seconds,
 };
 
 /// What changed, and whether anybody would call it news: a listing or a report that says what the last one said is none.
@@ -46,6 +46,11 @@ impl Shard {
         self.look_at_providers(&said, now, &mut look);
         self.look_at_clusters(&said, &mut look);
         self.look_at_pauses(&said, &mut look);
+        let purchases = self.purchases(now);
+        if purchases != said.purchases {
+            look.is_news = true;
+            look.around.purchases = Some(purchases);
+        }
         self.said = said;
         look
     }
@@ -63,7 +68,8 @@ impl Shard {
         };
     }
 
-    fn settings(&self) -> Settings {
+    /// What it was told at its start, as far as people ask for it.
+    pub fn settings(&self) -> Settings {
         let config = &self.config;
         let providers = config.providers.iter().map(|provider| ProviderSettings {
             name: provider.name.clone(),
@@ -79,6 +85,9 @@ impl Shard {
             demand_drop: config.guard.demand_drop,
             supply_drop: config.guard.supply_drop,
             confirmations: config.guard.confirmations,
+            purchase_fraction: config.rails.purchase_fraction,
+            purchase_window_nanos: config.rails.purchase_window,
+            purchase_usd_per_hour: config.rails.purchase_usd_per_hour,
             providers: providers.collect(),
         }
     }
@@ -146,6 +155,24 @@ impl Shard {
             look.at_cluster(rank as u32, cluster, before.unwrap_or(&unknown));
         }
         known.for_each(|(gone, _)| look.went(gone));
+    }
+
+    /// The books of the purchase rail, as people see them.
+    pub fn purchases(&self, now_unix_nanos: i64) -> Purchases {
+        let losses = self.suspicious_losses().map(|(cluster, provider, account)| {
+            let pace = self.purchase_pace(cluster, now_unix_nanos);
+            LossSeen {
+                cluster: cluster.clone(),
+                provider: provider.0,
+                since_unix_nanos: account.since_unix_nanos,
+                machines: account.lost.len() as u32,
+                usd_per_hour: account.usd_per_hour(),
+                seen: account.confirmation.map_or(0, |confirmation| confirmation.seen),
+                may_replace: pace.most,
+                replaced: pace.used,
+            }
+        });
+        Purchases { losses: losses.collect(), usd_per_hour: self.replacement_usd_per_hour() }
     }
 
     fn look_at_pauses(&self, said: &Surroundings, look: &mut Look) {

@@ -157,7 +157,7 @@ impl Chaos {
                 };
                 let needs = (0..self.draw.below(4)).map(|_| row(&mut self.draw)).collect();
                 let rollup = Rollup { cluster: cluster.into(), taken_unix_nanos: 0, needs };
-                Event::Rollup { session, rollup: Ok(rollup) }
+                Event::of_rollup(session, Ok(rollup))
             }
         };
         self.event(event);

@@ -374,7 +374,7 @@ impl World {
 
     pub(crate) fn report(&mut self, session: u64, cluster: &str, needs: Vec<Need>) {
         let rollup = Rollup { cluster: cluster.into(), taken_unix_nanos: self.now, needs };
-        self.event(Event::Rollup { session: SessionId(session), rollup: Ok(rollup) });
+        self.event(Event::of_rollup(SessionId(session), Ok(rollup)));
     }
 
     /// What became of the last roll-up.

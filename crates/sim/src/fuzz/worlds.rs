@@ -11,7 +11,7 @@ use bigfleet_provider_sim::Span;
 use crate::random::Random;
 use crate::scenario::{
     Call, Cluster, Curve, Dwell, Fault, Lie, Machines, Pods, Point, RACK, Requirement, Scenario, ShardSetup,
-    Spread, StartState, What, Work,
+    Spread, StartState, Trust, What, Work,
 };
 
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
@@ -206,7 +206,19 @@ fn fault(fleet: &[Machines], clusters: &[Cluster], lasts: Span, random: &mut Ran
         },
         30 | 31 => What::MovesDenied { p },
         25 => What::ClockJumps { secs: random.between(1, 600).cast_signed() - 300 },
-        _ => What::Paused { dry_run: random.happens(0.5), cluster: String::new() },
+        _ => {
+            let dry_run = random.happens(0.5);
+            // By what was drawn already, so that no other world becomes another one.
+            match at.nanos() / 1_000_000_000 % 3 {
+                0 => What::Trusted { to: Trust::Observe, cluster, looks_every: Span::from_secs(0) },
+                1 => What::Trusted {
+                    to: Trust::Approve,
+                    cluster: String::new(),
+                    looks_every: Span::from_secs(20),
+                },
+                _ => What::Paused { dry_run, cluster: String::new() },
+            }
+        }
     };
     let once = matches!(
         what,

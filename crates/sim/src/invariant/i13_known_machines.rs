@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use bigfleet_model::label::ZONE;
+use bigfleet_proto::v1alpha1::Machine;
+
 use super::{Invariant, Moment};
 
 #[derive(Default)]
@@ -18,9 +21,14 @@ impl Invariant for KnownMachines {
             }
             Moment::Listed { shard, machines, .. } => {
                 let domains = &shard.config().domains;
-                let owned =
-                    |zone: &str| domains.is_empty() || domains.iter().any(|(_, value)| **value == *zone);
-                let unknown = machines.iter().find(|m| owned(&m.zone) && shard.machine(&m.id).is_none())?;
+                let owns = |m: &Machine| {
+                    if shard.config().is_assigned {
+                        shard.owned().acts_on(&m.id, (ZONE, &m.zone))
+                    } else {
+                        domains.is_empty() || domains.iter().any(|(_, value)| **value == *m.zone)
+                    }
+                };
+                let unknown = machines.iter().find(|m| owns(m) && shard.machine(&m.id).is_none())?;
                 Some(format!("machine {} was listed and is not known", unknown.id))
             }
             Moment::Decided { mirror, .. } => {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bigfleet_engine::ActionKind;
 use bigfleet_model::machine::MachineState;
-use bigfleet_shard::{Effect, Frame};
+use bigfleet_shard::{Effect, Fact, Frame, Tally};
 
 use super::{Invariant, Moment};
 
@@ -11,8 +12,15 @@ use super::{Invariant, Moment};
 pub(super) struct DrainsRemembered {
     /// Machines whose clusters were told, by which shard, and whether a new life of it has begun since.
     told: BTreeMap<Box<str>, (usize, bool)>,
-    /// How many reclaims each host's life has taken back: such a machine stays because somebody decided so.
+    /// How many drains each host's life has taken back or called off: such machines stay because that was decided.
     taken_back: BTreeMap<usize, u64>,
+}
+
+/// How many drains a life let go of because demand returned, or because their mode no longer allows them.
+fn taken_back(tally: &Tally) -> u64 {
+    let called_off = [ActionKind::Reclaim, ActionKind::Preempt].map(|kind| (kind, "mode"));
+    let called_off: u64 = called_off.iter().filter_map(|key| tally.flights.get(key)).sum();
+    tally.taken_back + called_off
 }
 
 impl Invariant for DrainsRemembered {
@@ -35,12 +43,18 @@ impl Invariant for DrainsRemembered {
                 None
             }
             Moment::Step { host, index, shard, step, .. } => {
-                let taken_back = shard.tally().taken_back;
+                let taken_back = taken_back(shard.tally());
                 let stays = self.taken_back.insert(*host, taken_back).unwrap_or(0) < taken_back;
                 if stays {
-                    // Which one is not said here. A life that is killed before it says so leaves that to the next one, which
-                    // has it from memory: nothing of this shard's counts as announced any more.
-                    self.told.retain(|_, (of, _)| of != index);
+                    // What is written down in such a step says which: a machine that nobody lets go of any more. If the life
+                    // ends before its cluster hears that, the next one says so, from memory.
+                    for fact in &step.facts {
+                        if let Fact::Machine(id, memo) = fact
+                            && memo.as_ref().is_none_or(|memo| memo.letting_go.is_none())
+                        {
+                            self.told.remove(id);
+                        }
+                    }
                 }
                 step.effects.iter().find_map(|effect| {
                     let Effect::Send { frame, .. } = effect else { return None };
@@ -56,7 +70,7 @@ impl Invariant for DrainsRemembered {
                                 return None;
                             }
                             self.told.remove(&machine.id);
-                            (anew && !stays && machine.state == MachineState::Configured).then(|| {
+                            (anew && machine.state == MachineState::Configured).then(|| {
                                 format!(
                                     "machine {} was to be let go of, and after a restart it stays",
                                     machine.id

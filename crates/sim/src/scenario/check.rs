@@ -105,7 +105,8 @@ impl Check<'_> {
         if !(0.0..=1.0).contains(&shard.reclaim_fraction) {
             self.problem("SM007", "shard.reclaim_fraction", "it must lie between 0 and 1");
         }
-        if shard.shards == 0 || (shard.shards > 1 && shard.zones.len() != shard.shards) {
+        let is_shared_out = shard.council.is_some() || shard.zones.len() == shard.shards;
+        if shard.shards == 0 || (shard.shards > 1 && !is_shared_out) {
             self.problem("SM015", "shard.zones", "several shards need one list of zones each");
         }
     }
@@ -250,6 +251,7 @@ impl Check<'_> {
                 | What::OperatorRefuses { cluster }
                 | What::OperatorCrashLoops { cluster, .. } => Some(cluster),
                 What::Paused { cluster, .. }
+                | What::Trusted { cluster, .. }
                 | What::MachinesDie { cluster, .. }
                 | What::ShownAs { cluster, .. }
                     if !cluster.is_empty() =>

@@ -207,6 +207,17 @@ pub enum What {
         /// By how many seconds; negative for back.
         secs: i64,
     },
+    /// Somebody lets the shard only observe, or ask before it acts.
+    Trusted {
+        /// How far.
+        to: Trust,
+        /// Only with this cluster.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        cluster: String,
+        /// How often somebody looks at what is proposed, and approves two of three; never if it is nothing.
+        #[serde(default)]
+        looks_every: Span,
+    },
     /// Somebody pauses everything.
     Paused {
         /// Count it as a rehearsal.
@@ -216,6 +227,26 @@ pub enum What {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         cluster: String,
     },
+}
+
+/// What a shard is trusted with while it is not trusted with everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// To say what it would do.
+    Observe,
+    /// To do what somebody approved.
+    Approve,
+}
+
+impl Trust {
+    /// As the shard calls it.
+    pub(crate) fn mode(self) -> bigfleet_shard::Mode {
+        match self {
+            Self::Observe => bigfleet_shard::Mode::Observe,
+            Self::Approve => bigfleet_shard::Mode::Approve,
+        }
+    }
 }
 
 impl Fault {

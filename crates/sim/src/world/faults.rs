@@ -1,8 +1,9 @@
 //! What goes wrong right now.
 
+use bigfleet_engine::ActionKind;
 use bigfleet_model::machine::MachineState;
 use bigfleet_proto::v1alpha1::Machine;
-use bigfleet_shard::{Pause, PauseScope, Step};
+use bigfleet_shard::{Mode, ModeOrder, Pause, PauseScope, Step};
 
 use super::happening::Happening;
 use super::host::Host;
@@ -181,6 +182,12 @@ impl World {
                     self.show(&Moment::Paused { cluster: &name, on: true });
                 }
             }
+            What::Trusted { to, cluster, looks_every } => {
+                self.trust(&cluster, Some(to.mode()));
+                if looks_every.nanos() > 0 {
+                    self.queue.put(self.now + looks_every.nanos(), Happening::Approve(index));
+                }
+            }
             _ => {}
         }
         self.active.refresh();
@@ -217,6 +224,7 @@ impl World {
                     }
                 }
             }
+            What::Trusted { cluster, .. } => self.trust(&cluster, None),
             What::Paused { dry_run, cluster } => {
                 self.show(&Moment::Paused { cluster: &cluster, on: false });
                 let cluster = (!cluster.is_empty()).then(|| cluster.as_str().into());
@@ -287,6 +295,69 @@ impl World {
                 }
             }
             self.restart(new);
+        }
+    }
+
+    /// Sets a mode on every shard, or takes the order back.
+    fn trust(&mut self, cluster: &str, mode: Option<Mode>) {
+        if mode.is_none() {
+            self.show(&Moment::Mode { cluster, mode });
+        }
+        let scope = PauseScope { cluster: (!cluster.is_empty()).then(|| cluster.into()), kind: None };
+        let mut everybody = true;
+        for index in 0..self.hosts.len() {
+            let host = &mut self.hosts[index];
+            let now = self.now + host.clock_offset;
+            let Some(shard) = &mut host.shard else {
+                if mode.is_none() {
+                    host.memory.modes.remove(&scope);
+                }
+                everybody = false;
+                continue;
+            };
+            let order = mode.map(|mode| ModeOrder {
+                mode,
+                reason: "the scenario says so".into(),
+                author: "simulator".into(),
+                since_unix_nanos: now,
+            });
+            let mut step = Step::default();
+            let done = shard.set_mode(&scope, order, &mut step).is_ok();
+            self.trace.note(self.now, format_args!("host {index} mode {mode:?} {done}"));
+            self.carry_out(index, step);
+            everybody &= self.hosts[index].shard.is_some();
+        }
+        // One that is away does not hear it, and one that dies over it may not have heard it.
+        if everybody && mode.is_some() {
+            self.show(&Moment::Mode { cluster, mode });
+        }
+    }
+
+    /// Somebody looks at what is proposed and approves two of three, as long as the fault lasts.
+    pub(super) fn approve(&mut self, fault: usize) {
+        let Some(What::Trusted { looks_every, .. }) = self.active.on.get(&fault) else { return };
+        self.queue.put(self.now + looks_every.nanos(), Happening::Approve(fault));
+        for index in 0..self.hosts.len() {
+            let host = &mut self.hosts[index];
+            let now = self.now + host.clock_offset;
+            let Some(shard) = &mut host.shard else { continue };
+            let waiting = shard.proposals().iter().filter(|(_, standing)| {
+                let proposal = &standing.proposal;
+                proposal.approved.is_none() && now < proposal.until_unix_nanos && proposal.id % 3 != 0
+            });
+            let chosen: Vec<(u32, Box<str>, ActionKind)> = waiting
+                .map(|(machine, standing)| (standing.proposal.id, machine.clone(), standing.proposal.kind))
+                .collect();
+            let ids: Vec<u32> = chosen.iter().map(|(id, ..)| *id).collect();
+            let mut step = Step::default();
+            let done = shard.approve(&ids, "simulator", now, &mut step).is_ok();
+            self.trace.note(self.now, format_args!("host {index} approves {ids:?} {done}"));
+            if done {
+                for (_, machine, kind) in &chosen {
+                    self.show(&Moment::Approved { machine, kind: *kind });
+                }
+            }
+            self.carry_out(index, step);
         }
     }
 

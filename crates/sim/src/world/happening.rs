@@ -8,6 +8,8 @@ use bigfleet_shard::{CallId, Request, SessionId};
 use bytes::Bytes;
 use tonic::Status;
 
+use super::council::Talk;
+
 /// A call on its way to a provider.
 #[derive(Debug)]
 pub(super) struct Arriving {
@@ -89,22 +91,68 @@ pub(super) enum Saying {
 #[derive(Debug)]
 pub(super) enum Happening {
     Arrive(Box<Arriving>),
-    Answer { host: usize, life: u64, call: CallId, answer: Box<Answer> },
-    Frame { cluster: usize, session: SessionId, frame: Bytes },
-    Say { session: SessionId, saying: Saying },
-    Report { cluster: usize, session: SessionId },
-    Connect { cluster: usize, life: u64 },
-    Crash { cluster: usize, life: u64 },
-    Load { cluster: usize, work: usize },
-    Churn { cluster: usize, work: usize },
-    Join { cluster: usize, machine: String, since: i64 },
-    Emptied { cluster: usize, session: SessionId, machine: Box<str>, instruction: String },
+    Answer {
+        host: usize,
+        life: u64,
+        call: CallId,
+        answer: Box<Answer>,
+    },
+    Frame {
+        cluster: usize,
+        session: SessionId,
+        frame: Bytes,
+    },
+    Say {
+        session: SessionId,
+        saying: Saying,
+    },
+    Report {
+        cluster: usize,
+        session: SessionId,
+    },
+    Connect {
+        cluster: usize,
+        life: u64,
+    },
+    Crash {
+        cluster: usize,
+        life: u64,
+    },
+    Load {
+        cluster: usize,
+        work: usize,
+    },
+    Churn {
+        cluster: usize,
+        work: usize,
+    },
+    Join {
+        cluster: usize,
+        machine: String,
+        since: i64,
+    },
+    Emptied {
+        cluster: usize,
+        session: SessionId,
+        machine: Box<str>,
+        instruction: String,
+    },
     FaultBegins(usize),
     FaultEnds(usize),
-    Kill { host: usize },
-    Restart { host: usize },
-    Repair { provider: usize, machine: String },
+    Approve(usize),
+    Kill {
+        host: usize,
+    },
+    Restart {
+        host: usize,
+    },
+    Repair {
+        provider: usize,
+        machine: String,
+    },
     Interruptions,
+    /// Something is said between shards and their coordinator.
+    Council(Talk),
     Look(usize),
     Sample,
 }
@@ -137,7 +185,9 @@ impl Queue {
 
     /// Nothing goes wrong any more.
     pub(super) fn drop_faults(&mut self) {
-        self.due
-            .retain(|_, happening| !matches!(happening, Happening::FaultBegins(_) | Happening::FaultEnds(_)));
+        let of_faults = |happening: &Happening| {
+            matches!(happening, Happening::FaultBegins(_) | Happening::FaultEnds(_) | Happening::Approve(_))
+        };
+        self.due.retain(|_, happening| !of_faults(happening));
     }
 }

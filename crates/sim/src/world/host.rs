@@ -95,6 +95,7 @@ pub(crate) fn config(scenario: &Scenario, index: usize, epoch: i64) -> Config {
         (patience.creating, patience.configuring) = (setup.watchdog.nanos(), setup.watchdog.nanos());
         (patience.draining, patience.deleting) = (setup.watchdog.nanos(), setup.watchdog.nanos());
     }
+    config.is_assigned = setup.council.is_some();
     if let Some(zones) = setup.zones.get(index) {
         let zone = |zone: &String| (bigfleet_model::label::ZONE.into(), zone.as_str().into());
         config.domains = zones.iter().map(zone).collect();
@@ -145,6 +146,9 @@ impl World {
         let (epoch, life) = (host.epoch, host.life);
         self.trace.note(self.now, format_args!("host {index} starts life {life} epoch {epoch}"));
         self.count(Measure::Starts, None, 1);
+        if self.council.is_some() && life > 1 {
+            self.report_soon(index, 1_000_000_000);
+        }
         let shard = self.hosts[index].index;
         self.show(&Moment::Started { host: index, index: shard });
         for cluster in 0..self.operators.len() {
@@ -163,6 +167,9 @@ impl World {
         host.kills += 1;
         host.listers.clear();
         let sessions = std::mem::take(&mut host.sessions);
+        if let Some(council) = &mut self.council {
+            council.cut(index);
+        }
         self.trace.note(self.now, format_args!("host {index} is killed"));
         for (session, line) in sessions {
             self.operators[line.cluster].lose_session(session);
@@ -214,7 +221,7 @@ impl World {
         }
         if killed == Some(Place::BeforeEffects) {
             // What is on disk is a fact, whatever becomes of the rest.
-            self.watch_step(index, &Step { facts: step.facts, effects: Vec::new() });
+            self.watch_step(index, &Step { facts: step.facts, ..Step::default() });
             return self.die(index);
         }
         if !step.facts.is_empty() || !step.effects.is_empty() {

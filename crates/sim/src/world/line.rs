@@ -53,7 +53,7 @@ impl World {
         let (said, again) = rollups.recognise(bytes);
         let event = again.unwrap_or_else(|| rollups.read(bytes));
         if let Event::Rollup { rollup, .. } = &event {
-            let needs = rollup.as_ref().ok().map(|rollup| &*rollup.needs);
+            let needs = rollup.as_ref().ok().map(|rollup| rollup.needs());
             self.trace.note(self.now, format_args!("{name} reports {:?} rows", needs.map(<[_]>::len)));
             self.show(&Moment::Reported { cluster: &name, needs });
         }

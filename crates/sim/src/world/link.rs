@@ -133,6 +133,9 @@ impl World {
                 let shard = self.hosts[host].index;
                 let said = read(&outgoing, &answer);
                 self.show(&Moment::Called { request: &request, moved, epoch, shard, answer: &said });
+                if moved {
+                    self.check_ordered(host, &request);
+                }
                 let is_move = !matches!(request, Request::Get { .. });
                 let answer = match answer {
                     Ok(_) if is_move && self.is_denied() => Err(Status::not_found("no such machine")),

@@ -70,7 +70,9 @@ pub(super) fn owed_nanos(scenario: &Scenario, config: &Config) -> i64 {
         0 => 0,
         most => (machines / count(most) + 1) * config.pace.min_spacing,
     };
-    let well = reported + parked + rounds * (freed + bought) + capped + released + doubted + bounded;
+    // Where nobody could help, shards are asked again after half an hour; what they give then travels in some reports.
+    let helped = if scenario.shard.council.is_some() { 75 * MINUTE } else { 0 };
+    let well = helped + reported + parked + rounds * (freed + bought) + capped + released + doubted + bounded;
     well + wrongs(scenario, config) + CYCLES * tick
 }
 

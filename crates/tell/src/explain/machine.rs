@@ -10,7 +10,7 @@ use crate::story::Story;
 use crate::style::Tone;
 use crate::words::{
     amounts, capacity_type, clock_time, count, hourly, kind, need_long, reason, signed, span, state,
-    usd_words,
+    usd_words, used,
 };
 
 /// The answer in sentences.
@@ -47,7 +47,12 @@ pub fn story(answer: &MachineExplanation) -> Story {
         }
     }
     story.say("why kept", kept(answer, &machine, now));
+    let used = used(&answer.r#use);
+    if !used.is_empty() {
+        story.say("used", format!("{used}, over all machines of its need"));
+    }
     story.say("next", next(answer, &machine, now));
+    printed(&mut story, answer, now);
     let decisions = answer.decisions.iter().filter(|decision| Some(*decision) != answer.bound_by.as_ref());
     for decision in decisions.take(4) {
         story.say("decisions", sentence::decision(decision, now));
@@ -63,6 +68,42 @@ pub fn story(answer: &MachineExplanation) -> Story {
         ),
     );
     story
+}
+
+/// Lines of output that are told, the last ones.
+const MOST_LINES: usize = 20;
+/// Letters of a line that are told.
+const MOST_LETTERS: usize = 300;
+
+/// What it printed while it joined.
+fn printed(story: &mut Story, answer: &MachineExplanation, now: i64) {
+    if !answer.join_output_trouble.is_empty() {
+        story.say("join printed", format!("not known: {}", answer.join_output_trouble));
+    }
+    let Some(output) = &answer.join_output else { return };
+    let mut text = format!("joining {}", output.cluster);
+    if !output.outcome.is_empty() {
+        let _ = write!(text, ", {}", output.outcome);
+    }
+    if output.ended_unix_nanos > 0 {
+        let _ = write!(text, " at {}", clock_time(output.ended_unix_nanos, now));
+    }
+    let lines: Vec<&str> = output.text.trim_end().lines().collect();
+    let skipped = lines.len().saturating_sub(MOST_LINES);
+    if output.text.trim().is_empty() {
+        text.push_str("; it printed nothing");
+    } else if skipped > 0 || output.is_cut {
+        let _ =
+            write!(text, "; its last {} (--json has more):", count((lines.len() - skipped) as u64, "line"));
+    } else {
+        text.push(':');
+    }
+    story.say("join printed", text);
+    for line in &lines[skipped..] {
+        let short: String = line.chars().take(MOST_LETTERS).collect();
+        let end = if short.len() < line.len() { "…" } else { "" };
+        story.say("join printed", format!("{short}{end}"));
+    }
 }
 
 fn heading(machine: &Machine) -> String {
@@ -130,7 +171,13 @@ fn kept(answer: &MachineExplanation, machine: &Machine, now: i64) -> String {
         let other = machine.bound_for.as_ref().filter(|bound| bound.long_id != key.long_id);
         let other =
             other.map_or_else(String::new, |bound| format!("; it was bound for {}", need_long(bound)));
-        return format!("claimed by {} ({machines}, {status}){other}", need_long(&key));
+        let how = match answer.origin.as_str() {
+            "own" => "; it was bound for it, and a need keeps its own first",
+            "unkept" => "; no need kept it",
+            "taken_over" => "; taken over, because nothing was left to acquire",
+            _ => "",
+        };
+        return format!("claimed by {} ({machines}, {status}){how}{other}", need_long(&key));
     }
     if let Some(need) = &machine.draining_for {
         return format!("it drains for {}", need_long(need));

@@ -6,6 +6,7 @@ use bigfleet_proto::v1alpha1::CapacityNeed;
 use bigfleet_view::v1::remedy::Change;
 use bigfleet_view::v1::{AsOf, Funnel, Holder, Need, NeedExplanation, NeedRef, Reason, Remedy};
 
+use crate::explain::origin;
 use crate::sentence;
 use crate::story::Story;
 use crate::style::Tone;
@@ -34,6 +35,9 @@ pub fn story(answer: &NeedExplanation) -> Story {
     }
     story.say("wants", wants(&spec));
     story.say("has", has(answer, &need));
+    if let Some(origins) = &answer.origins {
+        origin::sources(&mut story, origins, need.credited);
+    }
     if let Some(expected) = need.expected.as_ref().filter(|_| need.coming > 0) {
         let coming = count(need.coming.into(), "machine");
         story.say("on its way", format!("{coming}, the last {}", sentence::expected(expected, now)));
@@ -113,7 +117,13 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
         let machines = count((need.credited + need.acquired).into(), "machine");
         return format!("{name} is covered: {machines}, {}.", hourly(need.usd_per_hour));
     }
-    let why = match need.reason() {
+    format!("{name} {}", why_short(need, spec))
+}
+
+/// Why a need is not covered, as what is said of it: `is short: no machine ...`.
+pub fn why_short(need: &Need, spec: &CapacityNeed) -> String {
+    let is_gang = need.key.as_ref().is_some_and(|key| !key.group.is_empty());
+    match need.reason() {
         Reason::InFlight => format!(
             "is waiting: {} on the way to it will cover the rest.",
             count((need.in_flight + need.victims).into(), "machine")
@@ -127,14 +137,14 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
         Reason::NoMatchingSupply => {
             "is short: no machine there is, whoever holds it, meets what it asks for.".into()
         }
-        Reason::TopologyUnsatisfiable if !key.group.is_empty() => {
+        Reason::TopologyUnsatisfiable if is_gang => {
             format!("is waiting: no {} holds enough machines for the gang.", domain_noun(need, spec))
         }
         Reason::TopologyUnsatisfiable => {
             "is short: machines are free, but its strict spread keeps them out.".into()
         }
         Reason::PreemptionExhausted => "is short: all that may be preempted for it is not enough.".into(),
-        Reason::PriorityStarved if !key.group.is_empty() => format!(
+        Reason::PriorityStarved if is_gang => format!(
             "is waiting: its machines must share one {}, and there needs of equal or higher priority hold what it lacks.",
             domain_noun(need, spec)
         ),
@@ -145,8 +155,7 @@ fn heading(need: &Need, key: &NeedRef, spec: &CapacityNeed) -> String {
             text if text.is_empty() => "is short.".to_owned(),
             text => format!("is short: {text}."),
         },
-    };
-    format!("{name} {why}")
+    }
 }
 
 /// What a gang's machines must share, without the path before it.
@@ -242,7 +251,8 @@ pub fn missing(need: &Need) -> String {
 fn domains(story: &mut Story, answer: &NeedExplanation, need: &Need) {
     if !need.domain.is_empty() {
         let covers = if need.domain_covers { "which covers it" } else { "which does not cover it" };
-        story.say("placed in", format!("{}, {covers}", need.domain));
+        let because = answer.domain_choice.as_ref().map_or_else(String::new, origin::because);
+        story.say("placed in", format!("{}, {covers}{because}", need.domain));
     }
     let rows: Vec<Vec<String>> = answer
         .domains

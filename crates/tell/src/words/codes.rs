@@ -82,6 +82,8 @@ pub fn fate(number: i32) -> String {
         Ok(Fate::TakenBack) => "taken back",
         Ok(Fate::LossUnconfirmed) => "loss unconfirmed",
         Ok(Fate::OnlyLooks) => "only looks",
+        Ok(Fate::Observed) => "observed",
+        Ok(Fate::AwaitsApproval) => "awaits approval",
         Err(_) => return unknown(number),
     };
     name.into()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bigfleet_proto::v1alpha1::NodeSelectorRequirement;
 use bigfleet_proto::v1alpha1::node_selector_requirement::Operator;
-use bigfleet_view::v1::NeedRef;
+use bigfleet_view::v1::{NeedRef, ResourceUse};
 
 /// `77aa88bb`, or `train-7 (77aa88bb)` for a gang.
 pub fn need(need: &NeedRef) -> String {
@@ -20,21 +20,57 @@ pub fn need_long(need: &NeedRef) -> String {
     }
 }
 
-/// `7.5 cpu, 16Gi memory`; the best known resources first.
-pub fn amounts(amounts: &BTreeMap<String, String>) -> String {
-    let mut known: Vec<(&String, &String)> = amounts.iter().collect();
-    let rank = |name: &str| match name {
+/// The best known resources come first.
+fn rank(name: &str) -> u8 {
+    match name {
         "cpu" => 0,
         "memory" => 1,
         name if name.contains("gpu") => 2,
         _ => 3,
-    };
+    }
+}
+
+/// `7.5 cpu, 16Gi memory`; the best known resources first.
+pub fn amounts(amounts: &BTreeMap<String, String>) -> String {
+    let mut known: Vec<(&String, &String)> = amounts.iter().collect();
     known.sort_by_key(|(name, _)| rank(name));
     known
         .iter()
         .map(|(name, amount)| format!("{} {name}", quantity(name, amount)))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// `72 of 96 cpu (75 %), 96Gi of 384Gi memory (25 %)`: what is asked for of what is provided. What is not asked for is left
+/// out.
+pub fn used(lines: &[ResourceUse]) -> String {
+    let mut asked: Vec<&ResourceUse> = lines.iter().filter(|line| line.asked > 0.0).collect();
+    asked.sort_by_key(|line| rank(&line.resource));
+    let one = |line: &&ResourceUse| {
+        let name = &line.resource;
+        let amount = |amount: f64| {
+            if amount.fract() == 0.0 {
+                quantity(name, &format!("{amount:.0}"))
+            } else {
+                format!("{amount:.1}")
+            }
+        };
+        let share = share(line).map(|share| format!(" ({share})")).unwrap_or_default();
+        format!("{} of {} {name}{share}", amount(line.asked), amount(line.provided))
+    };
+    asked.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// `cpu 75 %`: of the resource that is used most; nothing where nothing is provided.
+pub fn used_most(lines: &[ResourceUse]) -> String {
+    let known = lines.iter().filter(|line| line.provided > 0.0 && line.asked > 0.0);
+    let most = known.max_by(|a, b| (a.asked / a.provided).total_cmp(&(b.asked / b.provided)));
+    most.and_then(|line| Some(format!("{} {}", line.resource, share(line)?))).unwrap_or_default()
+}
+
+fn share(line: &ResourceUse) -> Option<String> {
+    let share = line.asked / line.provided;
+    (line.provided > 0.0 && share.is_finite()).then(|| format!("{:.0} %", share * 100.0))
 }
 
 /// `24Gi` for 25769803776 bytes, `24.3` for 24320m. What is neither stays as it is.
@@ -130,5 +166,22 @@ mod tests {
             assert_eq!(quantity("memory", amount), text);
         }
         assert_eq!(quantity("example.org/tokens", "4096"), "4096");
+    }
+
+    #[test]
+    fn what_is_used_is_told_of_what_is_provided() {
+        let line = |resource: &str, asked, provided| ResourceUse {
+            resource: resource.into(),
+            asked,
+            provided,
+            idle: 0.0,
+        };
+        let gi = f64::from(1 << 30);
+        let lines = [line("memory", 96.0 * gi, 384.0 * gi), line("cpu", 7.5, 10.0), line("pods", 0.0, 110.0)];
+        assert_eq!(used(&lines), "7.5 of 10 cpu (75 %), 96Gi of 384Gi memory (25 %)");
+        assert_eq!(used_most(&lines), "cpu 75 %");
+        assert_eq!(used(&[line("cpu", 4.0, 0.0)]), "4 of 0 cpu");
+        assert_eq!(used_most(&[line("cpu", 4.0, 0.0)]), "");
+        assert_eq!((used(&[]), used_most(&[])), (String::new(), String::new()));
     }
 }

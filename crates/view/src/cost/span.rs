@@ -1,6 +1,7 @@
 //! Costs over a span: the record is decided again, moment by moment, and the bills of the moments are added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bigfleet_engine::Options;
 use bigfleet_record::Recorded;
@@ -9,7 +10,8 @@ use bigfleet_record::tape::Reader;
 use bigfleet_shard::Fate;
 use tonic::Status;
 
-use super::{Bill, Cause, Sort, Sum, check_known, whole};
+use super::{Bill, Cause, Sort, Sum, whole};
+use crate::names::find_cluster;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{blocking, tape_status};
@@ -165,9 +167,18 @@ struct Film {
     /// The options and the time of the last record, and what it says was paid.
     last: Option<(Options, i64, f64)>,
     is_decided: bool,
+    /// Clusters there were when somebody looked.
+    clusters: BTreeSet<Arc<str>>,
 }
 
 impl Film {
+    /// Remembers which clusters there are.
+    fn note_clusters(&mut self) {
+        let around = self.replay.around();
+        self.clusters.extend(around.iter().flat_map(|around| around.surroundings.clusters.keys().cloned()));
+        self.clusters.extend(self.replay.fleet().clusters().map(Arc::from));
+    }
+
     fn take(&mut self, record: &Recorded, decide: bool) -> Result<(), Status> {
         let taken = if decide { self.replay.step(record).map(drop) } else { self.replay.take(record) };
         taken.map_err(|error| tape_status(&error))?;
@@ -225,7 +236,7 @@ fn over(reader: &Reader, from: i64, to: i64, points: u32, cluster: &str) -> Resu
         if standing.is_none() {
             standing = Some((from, film.bill(cluster)));
             added.looked_at += 1;
-            check_known(cluster, film.replay.fleet())?;
+            film.note_clusters();
         }
         added.saw(&record);
         let machines = film.replay.machines().count().max(1);
@@ -243,6 +254,11 @@ fn over(reader: &Reader, from: i64, to: i64, points: u32, cluster: &str) -> Resu
     }
     let (since, bill) = standing.unwrap_or_else(|| (from, film.bill(cluster)));
     added.held(&bill, since, to);
+    film.note_clusters();
+    if !cluster.is_empty() && added.sums.is_empty() {
+        // Nothing was paid for it: is there such a cluster at all?
+        find_cluster(cluster, film.clusters.iter().map(|name| &**name))?;
+    }
     Ok(added.message(to))
 }
 

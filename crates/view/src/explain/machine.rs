@@ -10,6 +10,7 @@ use crate::decisions::Wanted;
 use crate::known::{self, Known};
 use crate::names::{find_need, need_ref};
 use crate::needs;
+use crate::outputs;
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{Snapshot, blocking};
@@ -46,7 +47,9 @@ impl<S: Shards> View<S> {
         let (snapshot, story, claimed) = blocking(move || {
             let story = snapshot.fleet.explain_machine(&id, &snapshot.options);
             let claimant = story.as_ref().and_then(|story| story.claimed_by.clone());
-            let claimed = claimant.and_then(|key| needs::one(&snapshot.fleet, &key));
+            let claimed = claimant.and_then(|key| {
+                Some((needs::used(&snapshot.fleet, &key), needs::one(&snapshot.fleet, &key)?))
+            });
             Ok((snapshot, story, claimed))
         })
         .await?;
@@ -60,6 +63,7 @@ impl<S: Shards> View<S> {
         let message = v1::Machine { expected: expected.and_then(|(_, expected)| expected), ..message };
         let mut answer = v1::MachineExplanation {
             machine: Some(message),
+            origin: story.as_ref().and_then(|s| s.origin).map_or_else(String::new, |o| o.code().to_owned()),
             ordered: story.as_ref().and_then(|s| s.ordered).map_or(v1::ActionKind::Unspecified, kind).into(),
             release_due_unix_nanos: story.and_then(|s| s.release_due_unix_nanos).unwrap_or_default(),
             hold_nanos: hold.map_or(0, |nanos| i64::try_from(nanos).unwrap_or(i64::MAX)),
@@ -71,7 +75,8 @@ impl<S: Shards> View<S> {
             ),
             ..v1::MachineExplanation::default()
         };
-        if let Some(row) = claimed {
+        if let Some((used, row)) = claimed {
+            answer.r#use = used;
             answer.claimed_by = Some(snapshot.fill(row));
         }
         let decisions = if let Some(past) = &snapshot.past {
@@ -87,6 +92,9 @@ impl<S: Shards> View<S> {
                 && d.fate() == v1::Fate::Begun
         };
         answer.bound_by = answer.decisions.iter().find(binds).cloned();
+        if let (Some(outputs), None, false) = (&self.outputs, &snapshot.past, known.provider.is_empty()) {
+            outputs::tell(&mut answer, outputs.configure_output(&known.provider, &known.machine.id).await);
+        }
         answer.as_of = Some(snapshot.as_of);
         Ok(answer)
     }

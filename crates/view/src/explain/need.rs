@@ -1,7 +1,6 @@
 //! Why a need has what it has: what was considered, what each rule removed, who holds the rest, what would help.
 
 use bigfleet_engine::{Change, Remedy, Tried};
-use bigfleet_model::machine::MachineState;
 use bigfleet_model::need::NeedKey;
 use bigfleet_net::{Clock as _, SystemClock};
 use tonic::Status;
@@ -14,6 +13,7 @@ use crate::needs::{self, NeedRow};
 use crate::service::View;
 use crate::shards::Shards;
 use crate::snapshot::{Snapshot, blocking};
+use crate::truth::{is_coming, last_of};
 use crate::v1;
 
 /// Machine names of each sort if nobody says how many.
@@ -45,7 +45,8 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
     let mut machines = Vec::new();
     if let Some(outcome) = fleet.outcome_of(&key) {
         let some = |ids: &[&str]| ids.iter().take(names).map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        machines.extend(outcome.credited.iter().take(COMING).map(|id| Box::from(*id)));
+        let comes_or_is_there = outcome.credited.iter().chain(&outcome.in_flight);
+        machines.extend(comes_or_is_there.take(COMING).map(|id| Box::from(*id)));
         message.credited = some(&outcome.credited);
         message.acquired = some(&outcome.acquired);
         message.in_flight = some(&outcome.in_flight);
@@ -56,6 +57,11 @@ fn ask(snapshot: &Snapshot, request: &v1::ExplainNeedRequest) -> Result<Answer, 
             let changes = fleet.changes_worth_trying(&key, funnel.as_ref()).unwrap_or_default();
             try_out(snapshot, &key, changes, request.patience_millis, &mut message);
         }
+    }
+    message.origins = fleet.origins(&key).as_ref().map(convert::origins);
+    if !row.message.domain.is_empty() {
+        let choice = fleet.explain_domain(&key, &snapshot.options, snapshot.now_unix_nanos);
+        message.domain_choice = choice.map(convert::domain_choice);
     }
     // A gang that is served has its domain; looking at all of them is for one that is not.
     if !row.message.satisfied {
@@ -119,16 +125,9 @@ impl<S: Shards> View<S> {
         let machines = self.machines_named(&snapshot, machines).await?;
         let coming = self.expectations(machines, snapshot.now_unix_nanos).await?;
         for (known, expected) in coming {
-            let comes = matches!(known.machine.state, MachineState::Creating | MachineState::Configuring);
-            need.coming += u32::from(comes);
+            need.coming += u32::from(is_coming(&known));
             if let Some(this) = expected {
-                // All of them are there when the last one is.
-                let last = need.expected.unwrap_or(this);
-                need.expected = Some(v1::Expected {
-                    from_unix_nanos: last.from_unix_nanos.max(this.from_unix_nanos),
-                    to_unix_nanos: last.to_unix_nanos.max(this.to_unix_nanos),
-                    samples: last.samples.min(this.samples),
-                });
+                need.expected = Some(last_of(need.expected, this));
             }
         }
         if snapshot.past.is_none() {

@@ -60,6 +60,8 @@ async fn a_machine_says_why_it_is_there() {
     assert_eq!(machine.bound_for.unwrap().cluster, "shop");
     let claimed = answer.claimed_by.unwrap();
     assert_eq!((claimed.key.unwrap().cluster.as_str(), claimed.credited), ("shop", 3));
+    let used: Vec<_> = answer.r#use.iter().map(|line| (&*line.resource, line.asked, line.provided)).collect();
+    assert_eq!(used, [("cpu", 20.0, 24.0)], "of all machines of its need");
     let bound = answer.bound_by.unwrap();
     assert_eq!((bound.kind(), &*bound.cluster), (v1::ActionKind::Provision, "shop"));
     assert_eq!((answer.hold_nanos, answer.release_due_unix_nanos), (MINUTE, 0));
@@ -109,7 +111,7 @@ fn rollup(driver: &Driver, cluster: &str, needs: Vec<Need>) {
     driver.with(|state, step| {
         let session = state.shard.clusters()[cluster].session.unwrap();
         let rollup = bigfleet_shard::Rollup { cluster: cluster.into(), taken_unix_nanos: state.now, needs };
-        state.shard.handle(bigfleet_shard::Event::Rollup { session, rollup: Ok(rollup) }, state.now, step);
+        state.shard.handle(bigfleet_shard::Event::of_rollup(session, Ok(rollup)), state.now, step);
     });
 }
 

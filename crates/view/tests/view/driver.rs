@@ -155,7 +155,7 @@ impl Driver {
                 session
             });
             let rollup = Rollup { cluster: cluster.into(), taken_unix_nanos: state.now, needs };
-            state.shard.handle(Event::Rollup { session, rollup: Ok(rollup) }, state.now, step);
+            state.shard.handle(Event::of_rollup(session, Ok(rollup)), state.now, step);
         });
         self.pass(2);
     }

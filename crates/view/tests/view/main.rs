@@ -4,6 +4,8 @@ mod answers;
 mod driver;
 mod lists;
 mod measure;
+mod modes;
+mod money;
 mod own_cluster;
 mod past;
 mod roles;

@@ -47,7 +47,7 @@ async fn measure() {
                 Event::Opened { session, cluster: cluster.as_str().into(), protocol: "v1alpha1".into() };
             state.shard.handle(opened, now, step);
             let rollup = Rollup { cluster: cluster.as_str().into(), taken_unix_nanos: now, needs };
-            state.shard.handle(Event::Rollup { session, rollup: Ok(rollup) }, now, step);
+            state.shard.handle(Event::of_rollup(session, Ok(rollup)), now, step);
         }
     });
     // What is bought arrives, what is not needed goes a little at a time.
@@ -164,7 +164,7 @@ async fn measure() {
             };
             let needs = demand.iter().map(|need| need.clone().times(if forked { 2 } else { 3 })).collect();
             let rollup = Rollup { cluster: name, taken_unix_nanos: state.now, needs };
-            state.shard.handle(Event::Rollup { session, rollup: Ok(rollup) }, state.now, step);
+            state.shard.handle(Event::of_rollup(session, Ok(rollup)), state.now, step);
             state.now += MINUTE;
             state.shard.advance(state.now, step);
         });

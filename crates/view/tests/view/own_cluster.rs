@@ -1,11 +1,14 @@
 //! What a cluster hears about itself and says about itself.
 
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::need::Need;
+use bigfleet_model::resource::ResourceVec;
 use bigfleet_view::v1;
 use bigfleet_view::v1::cluster_view_server::ClusterView as Api;
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Request};
 
-use crate::driver::need;
+use crate::driver::{Driver, config, metal, need};
 use crate::lists::small;
 
 fn watch(cluster: &str) -> Request<v1::WatchVerdictsRequest> {
@@ -34,6 +37,38 @@ async fn a_cluster_hears_about_its_own_needs_and_no_others() {
     assert!(verdict.short_since_unix_nanos > 0);
     let mut nobody = view.watch_verdicts(watch("nobody")).await.unwrap().into_inner();
     assert!(nobody.next().await.unwrap().unwrap().needs.is_empty());
+}
+
+#[tokio::test]
+async fn a_short_need_hears_which_machines_are_too_small_for_its_largest_piece() {
+    let machines = [("m-1", "8"), ("m-2", "4"), ("m-3", "8")].map(|(id, cpu)| metal(id, "za", cpu));
+    let driver = Driver::new(config(), machines.into(), None);
+    let pieces = ResourceVec::parse([("cpu", "16")]).unwrap();
+    let large = Need { min_unit: pieces, ..need("shop", 1000, 20, vec![]) };
+    driver.report("shop", vec![large, need("shop", 2000, 4, vec![])]);
+    let view = driver.view(None);
+    let told = view.watch_verdicts(watch("shop")).await.unwrap().into_inner().next().await.unwrap().unwrap();
+    let [served, short] = &told.needs[..] else { panic!("{told:?}") };
+    assert!(served.satisfied && served.too_small.is_empty(), "{served:?}");
+    assert_eq!(short.reason(), v1::Reason::NoMatchingSupply);
+    let sizes: Vec<&str> = short.too_small.iter().map(|size| &*size.amounts["cpu"]).collect();
+    assert_eq!(sizes, ["8"], "the largest, and none that another covers");
+}
+
+#[tokio::test]
+async fn a_cluster_hears_what_is_on_its_way() {
+    let mut coming = metal("m-1", "za", "8");
+    coming.state = MachineState::Configuring;
+    coming.cluster = "shop".into();
+    coming.assigned.cluster = "shop".into();
+    let driver = Driver::new(config(), vec![coming, metal("m-2", "za", "8")], None);
+    driver.report("shop", vec![need("shop", 1000, 8, vec![])]);
+    let view = driver.view(None);
+    let told = view.watch_verdicts(watch("shop")).await.unwrap().into_inner().next().await.unwrap().unwrap();
+    let [verdict] = &told.needs[..] else { panic!("{told:?}") };
+    assert_eq!((&verdict.machines[..], verdict.coming), (&["m-1".to_owned()][..], 1), "{verdict:?}");
+    assert_eq!(verdict.expected, None, "nobody has seen how long that takes");
+    assert_eq!(told.coming, [v1::Coming { machine_id: "m-1".into(), expected: None }]);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Looking back: answers from the decision record.
 
 use bigfleet_model::capacity::CapacityType;
+use bigfleet_model::machine::MachineState;
+use bigfleet_model::stamp::Assignment;
 use bigfleet_shard::{Event, Memory, PauseScope, ProviderConfig, Shard};
 use bigfleet_view::v1::view_server::View as Api;
 use bigfleet_view::{View, v1};
@@ -127,14 +129,7 @@ async fn seen(view: &View<Driver>, at: Option<v1::Moment>) -> Seen {
         providers: list!(list_providers, ListProvidersRequest, providers),
         offers: list!(list_offers, ListOffersRequest, offers),
         shortfalls: list!(list_shortfalls, ListShortfallsRequest, shortfalls),
-        // Records say what the purchase rail withheld, not how it is set.
-        rails: v1::Rails {
-            as_of: None,
-            purchase_fraction: 0.0,
-            purchase_window_nanos: 0,
-            purchase_usd_per_hour: 0.0,
-            ..rails
-        },
+        rails: v1::Rails { as_of: None, ..rails },
     }
 }
 
@@ -144,7 +139,9 @@ async fn what_was_seen_then_is_what_is_seen_of_then() {
     let record = folder.path().join("record");
     let machines = (0..8).map(|n| metal(&format!("m-{n}"), "za", "4"));
     let machines = machines.chain([quota("spot-1", CapacityType::Spot, 0.1)]);
-    let driver = Driver::new(config(), machines.collect(), Some(&record));
+    let mut config = config();
+    config.guard.supply_floor = 1;
+    let driver = Driver::new(config, machines.collect(), Some(&record));
     let view = driver.view(Some(record));
     let mut told: Vec<(u64, Seen)> = Vec::new();
     // A cycle that begins something is recorded as it found the fleet, so the cycle after it is looked at: when all has
@@ -182,14 +179,24 @@ async fn what_was_seen_then_is_what_is_seen_of_then() {
         })
         .unwrap();
     look("all is well again").await;
+    driver.with(|state, _| {
+        let bound = state.machines.values_mut().filter(|machine| *machine.cluster == *"ml").take(3);
+        for machine in bound {
+            (machine.state, machine.cluster) = (MachineState::Failed, "".into());
+            (machine.assigned, machine.last_error) = (Assignment::default(), "power lost".into());
+        }
+    });
+    driver.pass(12);
+    assert_eq!(driver.with(|state, _| state.shard.suspicious_losses().count()), 1);
+    look("machines are lost that nobody believes").await;
 
     for (cycle, then) in &told {
         assert_eq!(&seen(&view, Some(at(*cycle))).await, then, "cycle {cycle}, looked at from the end");
     }
-    let [came, wants, paused, held, gone, stale, well] =
+    let [came, wants, paused, held, gone, stale, well, lost] =
         &told.iter().map(|(_, seen)| seen).collect::<Vec<_>>()[..]
     else {
-        panic!("seven moments")
+        panic!("eight moments")
     };
     assert_eq!((came.sessions.len(), wants.sessions.len(), gone.sessions.len()), (1, 2, 1));
     assert_eq!((came.shortfalls.len(), wants.shortfalls.len()), (0, 1));
@@ -201,6 +208,9 @@ async fn what_was_seen_then_is_what_is_seen_of_then() {
     assert!(stale.providers[0].failures > 0 && stale.providers[0].brief.as_ref().unwrap().stale);
     assert_eq!((stale.rails.providers.len(), well.rails.providers.len()), (1, 0));
     assert_eq!(well.providers[0].list_error, "");
+    let [loss] = &lost.rails.losses[..] else { panic!("{:?}", lost.rails.losses) };
+    assert_eq!((&*loss.cluster, &*loss.provider, loss.machines, loss.may_replace), ("ml", "sim", 3, 1));
+    assert!(well.rails.losses.is_empty() && lost.rails.purchase_fraction > 0.0);
 }
 
 /// Without what goes on after the last cycle of a fleet at rest: listings that say, or fail, what the last one did.
@@ -209,6 +219,11 @@ fn comparable(mut seen: Seen) -> Seen {
         provider.last_full_list_unix_nanos = 0;
         provider.brief.as_mut().unwrap().heard_unix_nanos = 0;
         provider.failures = u32::from(provider.failures > 0);
+    }
+    // Records say what was withheld because of a mode, not the modes.
+    seen.rails.mode = 0;
+    for lane in seen.clusters.iter_mut().filter_map(|cluster| cluster.lane.as_mut()) {
+        lane.mode = 0;
     }
     for offer in &mut seen.offers {
         offer.price_source.as_mut().unwrap().heard_unix_nanos = 0;

@@ -1,9 +1,8 @@
 //! Roles, with certificates over real sockets.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use bigfleet_net::{SystemClock, TlsFiles, dial, incoming};
+use bigfleet_net::{CallLayer, TlsFiles, dial};
 use bigfleet_proto::transport::{shard_read_client, shard_read_server};
 use bigfleet_proto::v1alpha1::InspectNeedsRequest;
 use bigfleet_view::{cluster_view_client, cluster_view_server, v1, view_client, view_server};
@@ -38,9 +37,10 @@ async fn certificates_decide_who_may_look_and_who_may_touch() {
     let (_driver, view) = small();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
-    let connections =
-        incoming(listener, Some(server.server_config().unwrap()), Arc::new(SystemClock::start()), 16);
+    let layer = CallLayer::usual();
+    let connections = layer.incoming(listener, Some(server.server_config().unwrap()), 16);
     let services = Server::builder()
+        .layer(layer)
         .add_service(view_server(view.clone()))
         .add_service(cluster_view_server(view.clone()))
         .add_service(shard_read_server(view));

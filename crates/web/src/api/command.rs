@@ -11,7 +11,7 @@ use bigfleet_view::v1;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::shard;
+use super::{shard, shards};
 use crate::answer::{Answer, Refusal, answer};
 use crate::guard::{Caller, read_body};
 use crate::query::Query;
@@ -53,7 +53,7 @@ fn kind(name: &str) -> Result<i32, Refusal> {
     kind.map(Into::into).ok_or_else(|| Refusal::bad(format!("kind: {name:?} is no kind of action")))
 }
 
-/// `/api/pause`.
+/// `/api/pause`: of the shard that is named, or of all that know the cluster.
 pub(crate) async fn pause(
     State(site): State<Arc<Site>>,
     Extension(caller): Extension<Caller>,
@@ -72,10 +72,32 @@ pub(crate) async fn pause(
         author: caller.name,
         for_nanos: i64::from(asked.for_secs) * 1_000_000_000,
     };
-    let answered = shard(&site, &query)?.client().pause(request).await.map_err(Refusal::from)?.into_inner();
-    let pause = answered.pause.unwrap_or_default();
-    let said = bigfleet_tell::safe(sentence::pause(&pause, pause.since_unix_nanos));
-    answer(&headers, &json!({ "data": Shown::new("PauseView", &pause), "said": said }))
+    let (mut paused, mut said, mut unknown): (Vec<Value>, Vec<String>, Option<Refusal>) = Default::default();
+    let shards = shards(&site, &query)?;
+    for (name, shard) in &shards {
+        let answered = match shard.client().pause(request.clone()).await.map_err(Refusal::from) {
+            Ok(answered) => answered.into_inner(),
+            // Another shard has this cluster.
+            Err(refusal) if refusal.is_not_found() => {
+                unknown = Some(refusal);
+                continue;
+            }
+            // What was paused before stays paused, and is said.
+            Err(refusal) if said.is_empty() => return Err(refusal),
+            Err(refusal) => {
+                said.push(format!("{name}: NOT paused, {}", refusal.words()));
+                continue;
+            }
+        };
+        let pause = answered.pause.unwrap_or_default();
+        let text = bigfleet_tell::safe(sentence::pause(&pause, pause.since_unix_nanos));
+        said.push(if shards.len() > 1 { format!("{name}: {text}") } else { text });
+        paused.push(json!(Shown::new("PauseView", &pause)));
+    }
+    match unknown {
+        Some(refusal) if said.is_empty() => Err(refusal),
+        _ => answer(&headers, &json!({ "data": paused, "said": said.join("; ") })),
+    }
 }
 
 /// `/api/resume`.

@@ -10,7 +10,7 @@ use prost::Message;
 use serde_json::json;
 use tonic::{Response, Status};
 
-use super::shard;
+use super::shards;
 use crate::answer::{Answer, Refusal, answer};
 use crate::query::Query;
 use crate::site::Site;
@@ -58,7 +58,8 @@ async fn need_of_pod(client: &mut Client, pod: &str) -> Result<v1::NeedRef, Refu
     ))
 }
 
-/// `/api/explain/{pod, need, machine, decision, cluster, preemption, why-not}`.
+/// `/api/explain/{pod, need, machine, decision, cluster, preemption, why-not}`. Of several shards the first that knows what is
+/// asked about answers.
 pub(crate) async fn explain(
     State(site): State<Arc<Site>>,
     Path(thing): Path<String>,
@@ -66,9 +67,19 @@ pub(crate) async fn explain(
     headers: HeaderMap,
 ) -> Answer {
     let query = Query::read(&uri, &["shard", "name", "machine", "need", "cycle", "at", "thorough", "limit"])?;
-    let mut client = shard(&site, &query)?.client();
+    let mut asked = shards(&site, &query)?.into_iter().peekable();
+    loop {
+        let Some((_, shard)) = asked.next() else { return Err(Refusal::bad("there is no shard")) };
+        match ask(shard.client(), &thing, &query, &headers).await {
+            Err(refusal) if refusal.is_not_found() && asked.peek().is_some() => {}
+            answered => return answered,
+        }
+    }
+}
+
+async fn ask(mut client: Client, thing: &str, query: &Query, headers: &HeaderMap) -> Answer {
     let (name, at) = (query.text("name"), query.moment()?);
-    match thing.as_str() {
+    match thing {
         "pod" => {
             let key = need_of_pod(&mut client, &name).await?;
             let request = v1::ExplainNeedRequest {
@@ -77,7 +88,7 @@ pub(crate) async fn explain(
                 ..v1::ExplainNeedRequest::default()
             };
             let found = client.explain_need(request).await;
-            told(&headers, "NeedExplanation", found, |found| {
+            told(headers, "NeedExplanation", found, |found| {
                 let mut story = Story::default();
                 story.heading(format!("{name} in {} waits for a node.", key.cluster), Tone::Warn);
                 story.append(explain::need::story(found));
@@ -92,12 +103,12 @@ pub(crate) async fn explain(
                 machines: 50,
                 patience_millis: if query.flag("thorough")? { u32::MAX } else { PATIENCE_MILLIS },
             };
-            told(&headers, "NeedExplanation", client.explain_need(request).await, explain::need::story)
+            told(headers, "NeedExplanation", client.explain_need(request).await, explain::need::story)
         }
         "machine" => {
             let request = v1::ExplainMachineRequest { machine: name, at };
             told(
-                &headers,
+                headers,
                 "MachineExplanation",
                 client.explain_machine(request).await,
                 explain::machine::story,
@@ -107,7 +118,7 @@ pub(crate) async fn explain(
             let cycle = query.number("cycle", 0, u64::MAX)?;
             let request = v1::ExplainDecisionRequest { cycle, machine: query.text("machine") };
             told(
-                &headers,
+                headers,
                 "DecisionExplanation",
                 client.explain_decision(request).await,
                 explain::decision::story,
@@ -116,7 +127,7 @@ pub(crate) async fn explain(
         "cluster" => {
             let request = v1::ExplainClusterRequest { cluster: name };
             told(
-                &headers,
+                headers,
                 "ClusterExplanation",
                 client.explain_cluster(request).await,
                 explain::cluster::story,
@@ -127,11 +138,11 @@ pub(crate) async fn explain(
             let (machine, need) = (query.text("machine"), query.text("need"));
             let request = v1::ExplainPreemptionRequest { machine, need, limit };
             let answered = client.explain_preemption(request).await;
-            told(&headers, "PreemptionExplanation", answered, explain::preemption::story)
+            told(headers, "PreemptionExplanation", answered, explain::preemption::story)
         }
         "why-not" => {
             let request = v1::WhyNotRequest { need: query.text("need"), machine: query.text("machine"), at };
-            told(&headers, "WhyNotAnswer", client.why_not(request).await, explain::why_not::story)
+            told(headers, "WhyNotAnswer", client.why_not(request).await, explain::why_not::story)
         }
         _ => Err(Refusal::bad("known are pod, need, machine, decision, cluster, preemption and why-not")),
     }

@@ -1,14 +1,15 @@
 //! What is around every screen: the header, the way to the screen, and the line of keys.
 
+use bigfleet_view::v1::Mode;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::Tone;
-use crate::words;
+use crate::{sentence, words};
 
-use super::super::model::{Link, Model};
+use super::super::model::{Link, Model, Typed};
 use super::super::question::problem;
 use super::super::screen::{Screen, TABS};
 use super::palette::{Palette, SELECTED};
@@ -23,6 +24,12 @@ pub(super) fn header(frame: &mut Frame, area: Rect, model: &Model, palette: Pale
         }
         if summary.dry_run {
             right.push(("DRY RUN".into(), Tone::Warn));
+        }
+        if !matches!(summary.mode(), Mode::Auto | Mode::Unspecified) {
+            right.push((sentence::mode(summary.mode, false).to_uppercase(), Tone::Warn));
+        }
+        if summary.proposals > 0 {
+            right.push((words::count(summary.proposals.into(), "proposal").to_uppercase(), Tone::Warn));
         }
         if summary.pauses > 0 {
             right.push((words::count(summary.pauses.into(), "pause").to_uppercase(), Tone::Warn));
@@ -83,15 +90,36 @@ pub(super) fn path(frame: &mut Frame, area: Rect, model: &Model, palette: Palett
 
 /// What can be done, or what is wrong.
 pub(super) fn footer(frame: &mut Frame, area: Rect, model: &Model, palette: Palette) {
-    if let Some(text) = &model.typing {
-        // The end of a long filter is what is being typed.
+    if let Some(typing) = &model.typing {
+        // The end of a long text is what is being typed.
+        let wrong = model.told.as_ref().and_then(|told| told.as_ref().err());
+        let wrong = wrong.map(|wrong| format!("  {wrong}")).unwrap_or_default();
         let room = usize::from(area.width).saturating_sub(2);
-        let mut shown = text.as_str();
+        let mut shown = typing.text.as_str();
         while shown.width() > room {
             shown = shown.char_indices().nth(1).map_or("", |(at, _)| &shown[at..]);
         }
-        let line = Line::from(vec![Span::raw("/"), Span::raw(shown.to_owned()), Span::styled(" ", SELECTED)]);
+        let sign = match typing.what {
+            Typed::Filter => "/",
+            Typed::Command => ":",
+        };
+        let wrong = fit(&wrong, room.saturating_sub(shown.width()));
+        let line = Line::from(vec![
+            Span::raw(sign),
+            Span::raw(shown.to_owned()),
+            Span::styled(" ", SELECTED),
+            Span::styled(wrong, palette.style(Tone::Bad)),
+        ]);
         frame.render_widget(line, area);
+        return;
+    }
+    if let Some(told) = &model.told {
+        let (text, tone) = match told {
+            Ok(text) => (text, Tone::Good),
+            Err(text) => (text, Tone::Bad),
+        };
+        let text = fit(&text.replace('\n', " "), usize::from(area.width));
+        frame.render_widget(Line::from(Span::styled(text, palette.style(tone))), area);
         return;
     }
     let wrong = problem(model.place()).or_else(|| match &model.link {
@@ -112,8 +140,8 @@ pub(super) fn footer(frame: &mut Frame, area: Rect, model: &Model, palette: Pale
     if place.screen.filters() {
         keys.extend(["/ filter", "s sort"]);
     }
-    if place.screen == Screen::Fleet {
-        keys.push("Tab next");
+    if matches!(place.screen, Screen::Fleet | Screen::Cluster(_)) {
+        keys.push("p pause");
     }
     keys.extend(["1-4 screens", "? help", "q quit"]);
     let keys: Vec<(String, Tone)> = keys.into_iter().map(|key| (key.to_owned(), Tone::Dim)).collect();

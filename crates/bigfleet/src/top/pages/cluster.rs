@@ -1,6 +1,6 @@
 //! One cluster: how it is connected, what holds the shard back, what is short, what was decided.
 
-use bigfleet_view::v1::{Cluster, ClusterExplanation, PauseView};
+use bigfleet_view::v1::{Cluster, ClusterExplanation, Mode, PauseView};
 
 use crate::output::Tone;
 use crate::{sentence, words};
@@ -14,6 +14,16 @@ pub(super) fn page(model: &Model, answer: &ClusterExplanation) -> Page {
     let now = model.shard_now_unix_nanos();
     let cluster = answer.cluster.clone().unwrap_or_default();
     let mut said = facts(&cluster, now);
+    let name = cluster.lane.as_ref().map(|lane| lane.cluster.clone()).unwrap_or_default();
+    // The summary counts what is used, and is newer than the answer.
+    let lane = model.summary.iter().flat_map(|summary| &summary.lanes).find(|lane| lane.cluster == name);
+    if let Some(used) = lane.map(|lane| words::used(&lane.r#use)).filter(|used| !used.is_empty()) {
+        said.insert(1, Said::new("used", used));
+    }
+    if let Some(lane) = &cluster.lane {
+        let tone = if matches!(lane.mode(), Mode::Auto) { Tone::Plain } else { Tone::Warn };
+        said.push(Said::new("mode", sentence::mode(lane.mode, lane.mode_mixed)).toned(tone));
+    }
     let costs = answer.costs.iter().map(|cost| {
         format!(
             "{} {} {}",
@@ -26,7 +36,6 @@ pub(super) fn page(model: &Model, answer: &ClusterExplanation) -> Page {
     if !costs.is_empty() {
         said.insert(1, Said::new("money", costs.join(", ")));
     }
-    let name = cluster.lane.map(|lane| lane.cluster).unwrap_or_default();
     let short = answer.short.iter().map(|need| needs::row(model, need)).collect();
     let decided = |decided: &[_]| decided.iter().map(|decision| decisions::row(model, decision)).collect();
     let mut panes = vec![

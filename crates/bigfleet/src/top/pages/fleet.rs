@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bigfleet_proto::v1alpha1::MachineState;
-use bigfleet_view::v1::{Lane, Shortfall, Summary};
+use bigfleet_view::v1::{Lane, Mode, Shortfall, Summary};
 
 use crate::output::Tone;
-use crate::words;
+use crate::{sentence, words};
 
 use super::super::model::Model;
 use super::super::page::{Bar, Body, Cell, Column, Page, Pane, Row, Said, Table};
@@ -24,12 +24,15 @@ pub(super) fn page(model: &Model, summary: &Summary) -> Page {
     );
     let feed =
         Table { columns: decisions::COLUMNS, rows: admitted(model, feed), empty: "nothing was decided yet" };
-    let mut panes = vec![
-        Pane::new("supply", Body::Bars(supply(summary))),
+    let mut panes = vec![Pane::new("supply", Body::Bars(supply(summary)))];
+    if let Some((span, line)) = model.history.line() {
+        panes.push(Pane::new(format!("the last {span}"), Body::Said(vec![Said::new("", line)])));
+    }
+    panes.extend([
         Pane::new(titles.0, Body::Table(lanes)),
         Pane::new(titles.1, Body::Table(unmet)),
         Pane::new("decisions", Body::Table(feed)),
-    ];
+    ]);
     if !model.look.notes.is_empty() {
         let notes = model.look.notes.iter().map(|note| Said::new("", note.clone()).toned(Tone::Dim));
         panes.push(Pane::new("try", Body::Said(notes.collect())));
@@ -71,11 +74,12 @@ const LANES: &[Column] = &[
     Column::left("CLUSTER", 255),
     Column::right("MACHINES", 90),
     Column::right("$/H", 80),
+    Column::right("USED", 65),
     Column::right("NEEDS", 60),
     Column::right("UNMET", 100),
     Column::right("SHORT", 50),
     Column::left("SESSION", 70),
-    Column::left("HELD BACK", 75),
+    Column::left("HELD BACK", 75).at_least(20),
 ];
 
 fn lanes(model: &Model, lanes: &[Lane]) -> Table {
@@ -101,6 +105,7 @@ fn lane(lane: &Lane) -> Row {
             lane.cluster.as_str().into(),
             words::thousands(lane.machines.into()).into(),
             words::usd_words(lane.usd_per_hour).into(),
+            words::used_most(&lane.r#use).into(),
             words::thousands(lane.needs.into()).into(),
             Cell::toned(words::thousands(lane.unmet.into()), unmet_tone),
             words::thousands(lane.short.into()).into(),
@@ -121,12 +126,17 @@ pub(super) fn session(lane: &Lane) -> Cell {
 
 /// What keeps the shard from acting on a cluster.
 pub(super) fn held_back(lane: &Lane) -> String {
-    match (lane.paused, lane.held) {
-        (true, true) => "paused, roll-up held".into(),
-        (true, false) => "paused".into(),
-        (false, true) => "roll-up held".into(),
-        (false, false) => String::new(),
+    let mut words = Vec::new();
+    if !matches!(lane.mode(), Mode::Auto | Mode::Unspecified) {
+        words.push(sentence::mode(lane.mode, lane.mode_mixed));
     }
+    if lane.paused {
+        words.push("paused".into());
+    }
+    if lane.held {
+        words.push("roll-up held".into());
+    }
+    words.join(", ")
 }
 
 const UNMET: &[Column] = &[

@@ -2,6 +2,7 @@
 
 use crate::output::Tone;
 
+use super::super::command::COMMANDS;
 use super::super::model::Model;
 use super::super::page::{Body, Form, Page, Pane, Said};
 
@@ -12,6 +13,8 @@ const KEYS: &[(&str, &str)] = &[
     ("Esc ←", "back; at a list, out of the filter"),
     ("/", "filter: words that must occur, and on lists key=value pairs the shard filters by"),
     ("s r", "next order; reverse it"),
+    ("p", "pause what the cursor is on for half an hour: finish the line with a reason"),
+    (":", "a command, see below"),
     ("?", "this help"),
     ("q Ctrl-C", "quit"),
 ];
@@ -27,6 +30,7 @@ const SIGNS: &[(&str, &str)] = &[
     ("▓", "on the move: being made, bound, drained or given back"),
     ("░", "idle: hardware that belongs to nobody"),
     ("x", "failed"),
+    ("USED", "what is asked for of what is provided, by the resource that is used most"),
     ("·", "quota: could be bought"),
     ("unmet", "needs that are short for another reason than that machines are on their way"),
     ("stale", "nothing was heard for a while: what is shown may be over"),
@@ -37,7 +41,9 @@ pub(super) fn page(model: &Model) -> Page {
     let pane = |title: &str, lines: &[(&'static str, &str)]| {
         Pane::new(title, Body::Said(lines.iter().map(|(label, text)| Said::new(label, *text)).collect()))
     };
-    let mut panes = vec![pane("keys", KEYS), pane("filters", FILTERS), pane("signs", SIGNS)];
+    let commands = COMMANDS.iter().map(|(command, text)| Said::new("", format!("{command}  {text}")));
+    let commands = Pane::new("commands", Body::Said(commands.collect()));
+    let mut panes = vec![pane("keys", KEYS), commands, pane("filters", FILTERS), pane("signs", SIGNS)];
     let server = Said::new("watching", model.look.server.clone());
     let notes = model.look.notes.iter().map(|note| Said::new("", note.clone()));
     panes.push(Pane::new(

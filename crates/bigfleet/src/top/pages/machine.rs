@@ -16,6 +16,10 @@ pub(super) fn page(model: &Model, answer: &MachineExplanation) -> Page {
     let machine = answer.machine.clone().unwrap_or_default();
     let mut said = facts(&machine, answer, now);
     said.extend(answer.claimed_by.as_ref().map(claimed));
+    let used = words::used(&answer.r#use);
+    if !used.is_empty() {
+        said.push(Said::new("used", format!("{used}, over all machines of its need")));
+    }
     if let Some(bound) = &answer.bound_by {
         let text = format!("{} in cycle {}", words::kind_done(bound.kind), words::thousands(bound.cycle));
         let screen = Screen::Decision { cycle: bound.cycle, machine: bound.machine.clone() };

@@ -334,3 +334,51 @@ pub(crate) fn provider_truth() -> ProviderTruth {
 pub(crate) fn summary() -> Summary {
     Summary { as_of: Some(as_of()), needs: 4, unmet: 1, short: 2, worst: shortfalls(), ..Summary::default() }
 }
+
+/// The order of somebody who says so.
+pub(crate) fn mode(request: &SetModeRequest) -> ModeView {
+    ModeView {
+        cluster: request.cluster.clone(),
+        kind: request.kind,
+        mode: request.mode,
+        reason: request.reason.clone(),
+        author: request.author.clone(),
+        since_unix_nanos: NOW,
+    }
+}
+
+pub(crate) fn modes() -> Modes {
+    let order = ModeView {
+        cluster: "shop".into(),
+        kind: ActionKind::Reclaim.into(),
+        mode: Mode::Approve.into(),
+        reason: "first week".into(),
+        author: "sam".into(),
+        since_unix_nanos: NOW - 60 * SECOND,
+    };
+    let cluster =
+        |name: &str, mode: Mode, mixed| ClusterMode { cluster: name.into(), mode: mode.into(), mixed };
+    Modes {
+        as_of: Some(as_of()),
+        mode: Mode::Auto.into(),
+        mixed: false,
+        orders: vec![order],
+        clusters: vec![cluster("ml", Mode::Auto, false), cluster("shop", Mode::Approve, true)],
+        waiting: 1,
+        proposal_life_nanos: 3600 * SECOND,
+    }
+}
+
+pub(crate) fn proposals() -> Vec<Proposal> {
+    let decision = decisions().pop();
+    vec![Proposal {
+        id: "0a1b2c3d".into(),
+        usd_per_hour: decision.as_ref().map_or(0.0, |decision| decision.usd_per_hour),
+        decision,
+        since_unix_nanos: NOW - 60 * SECOND,
+        until_unix_nanos: NOW + 540 * SECOND,
+        approved_by: String::new(),
+        approved_unix_nanos: 0,
+        begun: false,
+    }]
+}
