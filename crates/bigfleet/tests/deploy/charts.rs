@@ -8,6 +8,13 @@ use crate::flags::understood;
 use crate::helm::{Chart, containers};
 use crate::values::bases;
 
+/// A chart is packed by itself, so what both share is there twice. A link would be lost by whoever copies files.
+#[test]
+fn both_charts_have_the_same_common_templates() {
+    let common = crate::read("deploy/charts/bigfleet/templates/_common.tpl");
+    crate::is_made_of("deploy/charts/bigfleet-cluster/templates/_common.tpl", &common);
+}
+
 #[test]
 fn every_container_is_understood_and_confined() {
     for chart in Chart::ALL {

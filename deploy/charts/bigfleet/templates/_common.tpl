@@ -1,4 +1,4 @@
-{{- /* Shared by both charts; bigfleet-cluster has a link to this file. */ -}}
+{{- /* Shared by both charts: bigfleet-cluster has a copy of this file, which a test compares. */ -}}
 
 {{- /* The image, by digest if there is one. */ -}}
 {{- define "bigfleet.image" -}}
