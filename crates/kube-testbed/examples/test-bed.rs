@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use bigfleet_kube_testbed::TestBed;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,9 +28,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         writeln!(env, "export {}={}", name.to_uppercase(), kubeconfig.display())?;
     }
     std::fs::create_dir_all(folder)?;
-    std::fs::write(Path::new(folder).join("env"), env)?;
+    // Whoever waits for it finds it whole.
+    let written = Path::new(folder).join("env.new");
+    std::fs::write(&written, env)?;
+    std::fs::rename(written, Path::new(folder).join("env"))?;
     writeln!(out, "ready; in another terminal: . {folder}/env\nctrl-c ends and removes everything.")?;
     out.flush()?;
-    tokio::signal::ctrl_c().await?;
+    let mut told = signal(SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed?,
+        _ = told.recv() => {}
+    }
+    std::fs::write(Path::new(folder).join("log"), bed.last_words())?;
+    std::fs::remove_file(Path::new(folder).join("env"))?;
     Ok(())
 }

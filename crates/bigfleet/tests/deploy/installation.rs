@@ -1,106 +1,39 @@
 //! The walk in `docs/install.md`, executed as printed: two private clusters, both charts installed by Helm, their pods run as processes,
-//! and pods of both clusters become nodes' pods. Only the step that starts the private clusters is done here, and not by its script.
+//! and pods of both clusters become nodes' pods.
 
-#[allow(dead_code, reason = "commands of the tour are split into words; here a shell does that")]
-#[path = "../up/tour/script.rs"]
-mod script;
-#[path = "../up/tour/terminal.rs"]
-mod terminal;
+use std::path::Path;
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-use bigfleet_kube_testbed::TestBed;
-use script::{Step, matches, steps};
+use bigfleet_kube_testbed::Assets;
 
 use crate::helm::helm;
-use crate::root;
-
-const DOCUMENT: &str = "docs/install.md";
-/// A port that the document names, and that may be somebody else's here.
-const PORT: &str = ":9000";
-
-/// A command that is left running; ended when the test ends.
-struct Left(Child);
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::walk_through::Walk;
 
 #[test]
 fn two_clusters_by_copy_and_paste() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_bigfleet"));
-    let bed = runtime.block_on(TestBed::start(&["east", "west"], &program)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["deploy", "scripts"] {
-        std::os::unix::fs::symlink(root().join(name).canonicalize().unwrap(), folder.path().join(name))
-            .unwrap();
-    }
-    let environment = environment(&bed, &program, folder.path());
-    let mut running = Vec::new();
-    let text = crate::read(DOCUMENT);
-    let steps = steps(&text);
-    let beginning: Vec<&str> = steps.iter().take(2).map(|step| step.command.as_str()).collect();
-    assert_eq!(beginning, ["scripts/test-bed east west &", ". test-bed/env"], "what is done here instead");
-    assert!(steps.len() > 20, "a walk has more steps than that");
-    let port = format!(":{}", free_port());
-    for Step { line, command, expected } in steps.into_iter().skip(2) {
-        let command = command.replace(PORT, &port);
-        let shell = |command: &str| {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", command]).current_dir(folder.path()).envs(environment.iter().cloned());
-            shell
-        };
-        if let Some(command) = command.strip_suffix(" &") {
-            let mut shell = shell(&format!("exec {command}"));
-            running.push(Left(shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()));
-            continue;
-        }
-        let (status, printed) = terminal::run(shell(&command));
-        let said = if status.success() {
-            matches(&expected, &printed).err()
-        } else {
-            Some(format!("ended with {status}"))
-        };
-        if let Some(reason) = said {
-            panic!("{DOCUMENT}:{line}: `{command}` {reason}\n--- printed\n{printed}\n{}", bed.last_words());
-        }
-    }
-    // What programs may do in their clusters was enough, and nothing was started twice that should not have been.
-    let said = bed.last_words();
-    assert!(!said.contains("forbidden"), "{said}");
-    drop(running);
-    drop(bed);
-}
-
-/// One that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-fn environment(bed: &TestBed, program: &Path, folder: &Path) -> Vec<(String, String)> {
-    let kubectl = bed.program("kubectl").expect("kubectl: WITH_KUBECTL=1 scripts/kube-assets builds it");
-    let folders = [program, &kubectl, helm()].map(|program| program.parent().unwrap().display().to_string());
-    let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
-    let mut all = vec![
-        ("PATH".to_owned(), path),
-        ("NO_COLOR".to_owned(), "1".to_owned()),
-        ("COLUMNS".to_owned(), "100".to_owned()),
-    ];
+    // Addresses of pods are their own, so only the provider's port may be somebody else's.
+    let mut walk = Walk::new("docs/install.md", &[":9000"]);
+    walk.in_the_checkout();
+    // What the script would build, and what it need not fetch again.
+    let program = Path::new(env!("CARGO_BIN_EXE_bigfleet"));
+    walk.set("BIGFLEET", &program.display().to_string());
+    let test_bed = program.with_file_name("examples").join("test-bed");
+    assert!(test_bed.exists(), "cargo build -p bigfleet-kube-testbed --example test-bed");
+    walk.set("TEST_BED", &test_bed.display().to_string());
+    walk.with_programs(helm().parent().unwrap());
+    let kubectl = Assets::find().expect("programs of scripts/kube-assets").program("kubectl");
+    walk.set("KUBEBUILDER_ASSETS", &kubectl.parent().unwrap().display().to_string());
     // Settings of whoever runs this stay as they are, and out of it.
-    for name in
-        ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"]
+    let home = walk.home();
+    for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"]
     {
-        all.push((name.to_owned(), folder.join("home").display().to_string()));
+        walk.set(name, &home);
     }
-    for (name, kubeconfig) in bed.kubeconfigs().unwrap() {
-        all.push((name.to_uppercase(), kubeconfig.display().to_string()));
-    }
-    all
+    let mut played = runtime.block_on(walk.play_and_keep());
+    played.stop();
+    // What programs may do in their clusters was enough.
+    let said = walk.file("test-bed/log");
+    let commands = played.end(&said);
+    assert!(commands > 22, "a walk has more steps than that");
+    assert!(said.contains("--- west: ") && !said.contains("forbidden"), "{said}");
 }

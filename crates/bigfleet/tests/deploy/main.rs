@@ -10,9 +10,16 @@ mod image;
 mod installation;
 mod manifests;
 mod metrics;
+mod pages;
+#[path = "../support/process.rs"]
+mod process;
 mod reference;
+mod release;
 mod server;
 mod values;
+#[path = "../support/walk.rs"]
+mod walk_through;
+mod wire;
 
 use std::path::PathBuf;
 

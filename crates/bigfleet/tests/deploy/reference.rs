@@ -15,7 +15,7 @@ use crate::flags::LISTED;
 use crate::is_made_of;
 
 /// The packages, what they are for, and the files that describe them.
-fn packages() -> [(&'static str, &'static [u8]); 4] {
+pub(crate) fn packages() -> [(&'static str, &'static [u8]); 4] {
     [
         (
             "Providers, operators, coordinators: the wire that others speak as well.",

@@ -21,6 +21,8 @@ mod preemption;
 mod process;
 mod waiting;
 mod walk;
+#[path = "../support/walk.rs"]
+mod walk_through;
 
 use bigfleet_kube_testbed::{Parts, scenarios};
 

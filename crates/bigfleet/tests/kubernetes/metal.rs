@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
 use crate::cluster::{Ask, Cluster};
-use crate::document::Walk;
+use crate::document::beside;
 use crate::fleet::Fleet;
 use crate::hops::Hops;
 use crate::process::{Process, free_port};
@@ -143,7 +143,7 @@ exec {ssh} -F {at}ssh.hosts -o IdentityFile={at}id \"$@\"
             ssh = "/usr/bin/ssh",
         ),
     );
-    let mut walk = Walk::new("docs/metal.md", plane);
+    let mut walk = beside("docs/metal.md", plane);
     let user = lab::whoami();
     let mut known = String::new();
     for number in 0..HOSTS {

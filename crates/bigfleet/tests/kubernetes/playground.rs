@@ -7,7 +7,7 @@ use bigfleet_kube_testbed::Playground;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 
-use crate::document::terminal;
+use crate::walk_through::terminal;
 
 pub(crate) fn a_newcomer_watches_nodes_come() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");

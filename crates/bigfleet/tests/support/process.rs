@@ -17,12 +17,14 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `bigfleet` with these arguments: the one built with this test, or that of `BIGFLEET_PROGRAM`, for figures of an
     /// optimised one.
+    #[allow(dead_code, reason = "walks start what their pages say")]
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
         let given = std::env::var("BIGFLEET_PROGRAM");
         Self::start_program(name, given.as_deref().unwrap_or(env!("CARGO_BIN_EXE_bigfleet")), arguments)
     }
 
     /// Starts another program.
+    #[allow(dead_code, reason = "the same")]
     pub(crate) fn start_program(name: &str, program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments);
@@ -52,6 +54,7 @@ impl Process {
     }
 
     /// Ends it like a power cut.
+    #[allow(dead_code, reason = "not every test has a power cut")]
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");

@@ -4,7 +4,9 @@
 //! for anything within a line, and alone for any number of lines. Runs of blanks count as one, because columns are as
 //! wide as what is in them. Each command runs on a terminal of its own, 100 columns wide, as it does for a reader.
 
+#[path = "../support/script.rs"]
 mod script;
+#[path = "../support/terminal.rs"]
 mod terminal;
 
 use std::path::PathBuf;

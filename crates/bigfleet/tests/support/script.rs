@@ -9,7 +9,7 @@ pub(crate) struct Step {
     pub(crate) expected: Vec<String>,
 }
 
-/// The commands of all `console` blocks, in order.
+/// The commands of all `console` blocks, in order. One that ends in a backslash goes on in the next line.
 pub(crate) fn steps(document: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut is_inside = false;
@@ -19,7 +19,11 @@ pub(crate) fn steps(document: &str) -> Vec<Step> {
             is_inside = !is_inside && info.trim() == "console";
             has_command = false;
         } else if is_inside {
-            if let Some(command) = text.strip_prefix("$ ") {
+            let last = steps.last_mut().filter(|_| has_command);
+            if let Some(Step { command, .. }) = last.filter(|step| step.command.ends_with('\\')) {
+                command.pop();
+                *command += text.trim_start();
+            } else if let Some(command) = text.strip_prefix("$ ") {
                 // A remark behind the command is for readers.
                 let command = command.split("  #").next().unwrap_or(command).trim().to_owned();
                 steps.push(Step { line: at + 1, command, expected: Vec::new() });
@@ -113,6 +117,8 @@ mod tests {
             expected: expected.iter().map(|text| (*text).to_owned()).collect(),
         };
         assert_eq!(steps(text), [step(4, "bigfleet get needs", &["A  B", "…"]), step(7, "second", &[])]);
+        let long = "```console\n$ a --b \\\n    --c\nsaid\n```\n";
+        assert_eq!(steps(long), [step(2, "a --b --c", &["said"])]);
         assert_eq!(words("pause --reason 'a b'  --for 5m"), ["pause", "--reason", "a b", "--for", "5m"]);
     }
 
