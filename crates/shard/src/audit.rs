@@ -7,7 +7,8 @@ use bigfleet_model::machine::MachineState;
 use crate::event::ProviderId;
 use crate::flight::Stage;
 use crate::money::Money;
-use crate::shard::{Open, Shard};
+use crate::moves::Open;
+use crate::shard::Shard;
 use crate::table::Slot;
 use crate::timers::Timer;
 
@@ -45,26 +46,34 @@ impl Shard {
         let flights: Vec<(Slot, Stage)> =
             self.table.iter().filter_map(|(slot, row)| Some((slot, row.flight.as_ref()?.stage))).collect();
         let count = |is: fn(Stage) -> bool| flights.iter().filter(|(_, stage)| is(*stage)).count();
-        expect("flights with a call", self.calling, count(|stage| matches!(stage, Stage::Calling(_))))?;
-        expect("flights in line", self.queue.len(), count(|stage| stage == Stage::Queued))?;
-        expect("flights in the air", self.airborne, count(|stage| !matches!(stage, Stage::LettingGo(_))))?;
+        expect(
+            "flights with a call",
+            self.moves.calling(),
+            count(|stage| matches!(stage, Stage::Calling(_))),
+        )?;
+        expect("flights in line", self.moves.line().count(), count(|stage| stage == Stage::Queued))?;
+        expect(
+            "flights in the air",
+            self.moves.airborne(),
+            count(|stage| !matches!(stage, Stage::LettingGo(_))),
+        )?;
         let most = self.config.limits.flights;
-        if self.calling > most {
-            return Err(format!("{} calls where {most} are allowed", self.calling));
+        if self.moves.calling() > most {
+            return Err(format!("{} calls where {most} are allowed", self.moves.calling()));
         }
         for (slot, stage) in &flights {
             let (Stage::Calling(call) | Stage::Asking(call)) = stage else { continue };
-            let open = self.open.get(call);
+            let open = self.moves.about(*call);
             let mine = open.is_some_and(|open| match open {
-                Open::Move(of, _) | Open::Ask(of) => of == slot,
+                Open::Move(of, _) | Open::Ask(of) => of == *slot,
                 Open::List(_) => false,
             });
             if !mine {
                 return Err(format!("a flight waits for call {call:?}, which is {open:?}"));
             }
         }
-        let queued: BTreeSet<Slot> = self.queue.iter().map(|(_, _, slot)| *slot).collect();
-        expect("machines in line", queued.len(), self.queue.len())
+        let queued: BTreeSet<Slot> = self.moves.line().map(|(_, _, slot)| *slot).collect();
+        expect("machines in line", queued.len(), self.moves.line().count())
     }
 
     fn audit_clusters(&self) -> Result<(), String> {

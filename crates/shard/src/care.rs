@@ -10,7 +10,8 @@ use bigfleet_model::machine::MachineState;
 use crate::config::MINUTE;
 use crate::effect::{Step, Urgency};
 use crate::event::{BadRecord, CallError, CallErrorKind, Told};
-use crate::shard::{Open, Shard};
+use crate::moves::Open;
+use crate::shard::Shard;
 use crate::table::{Answer, Care, Slot};
 use crate::timers::Timer;
 
@@ -244,7 +245,7 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
-        match self.open.remove(&call) {
+        match self.moves.close(call) {
             None => self.tally.late_answers += 1,
             Some(Open::List(provider)) => self.list_failed(provider, error, now, step),
             Some(Open::Ask(slot)) => {
@@ -266,7 +267,7 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
-        match self.open.remove(&call) {
+        match self.moves.close(call) {
             None | Some(Open::List(_)) => self.tally.late_answers += 1,
             Some(Open::Ask(slot)) => {
                 if self.is_asking(slot, call) {

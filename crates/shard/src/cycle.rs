@@ -22,10 +22,6 @@ use crate::tape::{self, CycleRecord, Fate, Input, MachineFacts, Ordered, Reasons
 /// For how many needs a runner-up is looked for in one cycle, so that a fleet that is built up is not held up. Actions of
 /// one need share it. What is left out follows from a replay.
 const NEEDS_EXPLAINED: usize = 64;
-/// How many cycles are kept at hand.
-const RECENT: usize = 256;
-/// How many actions they may have in all: while a fleet is built up every cycle has hundreds.
-const RECENT_ACTIONS: usize = 20_000;
 /// How many of the actions there was no room for are listed in a record.
 const LISTED_WITHOUT_ROOM: usize = 100;
 
@@ -93,7 +89,7 @@ impl Shard {
         // 1. Park gangs that cannot be assembled.
         let coming = self.coming();
         let parked = self.parking.before(&coming, &mut self.engine, self.cycle);
-        self.tape.extend(parked);
+        self.journal.note_all(parked);
         probe(Phase::Park);
 
         // 2. Decide: normalise, assign, preempt, reclaim and release.
@@ -120,8 +116,8 @@ impl Shard {
             Some(self.table.row(slot).machine.clone())
         };
         let machines: Vec<Option<Arc<Machine>>> = listed.iter().map(machine).collect();
-        let inputs = std::mem::take(&mut self.tape);
-        let full = (self.wants_full && self.config.record).then(|| self.whole_input());
+        let inputs = self.journal.take_inputs();
+        let full = (self.config.record && self.journal.takes_whole()).then(|| self.whole_input());
         self.propose_those_who_ask(&decision, &fates, &listed, &machines, now, step);
         let (fates, mut approvers) = self.execute(&decision, fates, now, step);
         let bought = replacing.all.iter().copied().filter(|index| fates[*index] == Fate::Begun);
@@ -133,7 +129,7 @@ impl Shard {
         if !same {
             self.ledger.take(&self.engine, self.cycle, now, step);
             let cleared = self.parking.look(&mut self.engine, self.cycle);
-            self.tape.extend(cleared);
+            self.journal.note_all(cleared);
         }
         probe(Phase::Account);
 
@@ -149,7 +145,7 @@ impl Shard {
             let around = look.map(|look| {
                 let mut around = look.around;
                 self.look_at_ledger(&mut around, step, facts_before);
-                self.said.take(&around);
+                self.journal.said.take(&around);
                 around
             });
             step.facts.push(Fact::Cycle(self.cycle));
@@ -174,7 +170,10 @@ impl Shard {
                 short_needs: self.ledger.len() as u32,
                 around,
             });
-            self.keep(record, step);
+            self.journal.keep(&record);
+            if self.config.record {
+                step.effects.push(Effect::Record(record));
+            }
         }
         probe(Phase::Record);
     }
@@ -341,8 +340,7 @@ impl Shard {
     }
 
     /// Everything the engine knows, as inputs.
-    fn whole_input(&mut self) -> Vec<Input> {
-        self.wants_full = false;
+    fn whole_input(&self) -> Vec<Input> {
         let machines = self.table.iter().filter(|(_, row)| row.shown);
         let machines = machines.map(|(_, row)| Input::Observe(row.machine.clone()));
         let demand = self.clusters.iter().filter(|(_, cluster)| !cluster.demand.is_empty());
@@ -353,21 +351,6 @@ impl Shard {
         });
         let parked = self.parking.parked().map(|key| Input::Park { key: key.clone(), parked: true });
         machines.chain(demand).chain(parked).collect()
-    }
-
-    fn keep(&mut self, record: Arc<CycleRecord>, step: &mut Step) {
-        self.recent_actions += record.actions.len();
-        while self.recent.len() >= RECENT || self.recent_actions > RECENT_ACTIONS {
-            let Some(oldest) = self.recent.pop_front() else { break };
-            self.recent_actions -= oldest.actions.len();
-        }
-        // Inputs would keep whole fleets alive; those who page back want decisions.
-        let brief =
-            CycleRecord { inputs: Vec::new(), full: None, around: None, ..CycleRecord::clone(&record) };
-        self.recent.push_back(Arc::new(brief));
-        if self.config.record {
-            step.effects.push(Effect::Record(record));
-        }
     }
 }
 

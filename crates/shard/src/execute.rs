@@ -13,9 +13,10 @@ use crate::effect::{Effect, Frame, Request, Step, Urgency};
 use crate::event::{Blob, SessionId, WireId};
 use crate::flight::{Flight, Stage};
 use crate::memory::LettingGo;
+use crate::moves::{Open, place_of};
 use crate::pauses;
 use crate::planted::Bug;
-use crate::shard::{Open, Shard};
+use crate::shard::Shard;
 use crate::table::Slot;
 use crate::tally::Tally;
 use crate::tape::Fate;
@@ -73,7 +74,6 @@ impl Shard {
             ActionKind::Preempt => machine.draining_for = need.as_ref().map(|demand| demand.need.key()),
             ActionKind::Reclaim | ActionKind::Delete => {}
         }
-        self.flights += 1;
         let wire = WireId(self.ids.next());
         let grace = i64::from(action.grace_secs.unwrap_or(0)) * SECOND;
         let preemptor_priority = match action.kind {
@@ -101,7 +101,7 @@ impl Shard {
             acks: 0,
             denied: false,
             blob: None,
-            number: self.flights,
+            number: self.moves.next_flight(),
         };
         self.take_off(slot, machine, flight, now, step);
     }
@@ -109,13 +109,13 @@ impl Shard {
     /// Puts a flight on a machine and sets it going.
     fn take_off(&mut self, slot: Slot, machine: Machine, flight: Flight, now: i64, step: &mut Step) {
         let stage = flight.stage;
-        self.airborne += usize::from(!matches!(stage, Stage::LettingGo(_)));
+        self.moves.take_off(stage);
         self.table.row_mut(slot).flight = Some(Box::new(flight));
         self.overwrite(slot, machine, now, step);
         match stage {
             Stage::Blob(request) => self.ask_for_blob(slot, request, now, step),
             Stage::LettingGo(instruction) => {
-                self.waiting.insert(instruction, slot);
+                self.moves.wait_for(instruction, slot);
                 let until = self.flight(slot).grace_until_unix_nanos;
                 self.announce(slot, now, step);
                 let until = if self.config.has(Bug::GraceHalved) { now.midpoint(until) } else { until };
@@ -137,7 +137,6 @@ impl Shard {
     ) {
         told.state = MachineState::Draining;
         told.draining_for = draining_for;
-        self.flights += 1;
         let instruction = WireId(goes.instruction);
         let flight = Flight {
             kind: goes.kind,
@@ -155,7 +154,7 @@ impl Shard {
             acks: 0,
             denied: false,
             blob: None,
-            number: self.flights,
+            number: self.moves.next_flight(),
         };
         self.take_off(slot, told, flight, now, step);
     }
@@ -171,7 +170,7 @@ impl Shard {
     /// Asks the operator for what the node needs to join.
     fn ask_for_blob(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
         self.flight_mut(slot).stage = Stage::Blob(request);
-        self.waiting.insert(request, slot);
+        self.moves.wait_for(request, slot);
         let flight = self.flight(slot);
         let session =
             flight.cluster.as_ref().and_then(|name| self.clusters.get(name)).and_then(|c| c.session);
@@ -225,16 +224,9 @@ impl Shard {
     /// The machine of a session's cluster that is in this very stage.
     fn waiting_for(&self, session: SessionId, stage: Stage) -> Option<Slot> {
         let (Stage::Blob(id) | Stage::LettingGo(id)) = stage else { return None };
-        let slot = *self.waiting.get(&id)?;
+        let slot = self.moves.who_waits_for(id)?;
         let is_theirs = *self.table.get(slot)?.machine.cluster == **self.sessions.get(&session)?;
         (is_theirs && self.stage(slot) == Some(stage)).then_some(slot)
-    }
-
-    /// Nobody waits for the word of a cluster any more that this stage waited for.
-    fn no_longer_waits(&mut self, stage: Stage) {
-        if let Stage::Blob(id) | Stage::LettingGo(id) = stage {
-            self.waiting.remove(&id);
-        }
     }
 
     pub(crate) fn blob_is_late(&mut self, slot: Slot, request: WireId, now: i64, step: &mut Step) {
@@ -317,14 +309,10 @@ impl Shard {
 
     /// Puts a flight in line for a place. The line moves at the end of the step.
     pub(crate) fn enqueue(&mut self, slot: Slot) {
-        let was = self.flight(slot).stage;
-        self.no_longer_waits(was);
-        self.airborne += usize::from(matches!(was, Stage::LettingGo(_)));
         let flight = self.flight_mut(slot);
-        flight.stage = Stage::Queued;
-        let place = (flight.rank(), flight.begun_unix_nanos, slot);
-        self.queue.insert(place);
-        self.pump_due = true;
+        let was = std::mem::replace(&mut flight.stage, Stage::Queued);
+        let place = place_of(flight, slot);
+        self.moves.enqueue(was, place);
     }
 
     /// Gives free places to those in line, preemptions first. What a pause covers stays in line.
@@ -335,12 +323,8 @@ impl Shard {
     pub(crate) fn pump(&mut self, now: i64, step: &mut Step) {
         let unbounded = self.config.has(Bug::PlacesUnbounded);
         let places = if unbounded { usize::MAX } else { self.config.limits.flights };
-        if !std::mem::take(&mut self.pump_due) || self.calling >= places {
-            return;
-        }
-        let waiting: Vec<(u8, i64, Slot)> = self.queue.iter().copied().collect();
-        for place in waiting {
-            if self.calling >= places {
+        for place in self.moves.line_if_due(places).unwrap_or_default() {
+            if self.moves.calling() >= places {
                 return;
             }
             let slot = place.2;
@@ -355,7 +339,7 @@ impl Shard {
                 self.roll_back(slot, "mode", now, step);
                 continue;
             }
-            self.queue.remove(&place);
+            self.moves.leave_line(&place);
             self.call(slot, now, step);
         }
     }
@@ -388,11 +372,10 @@ impl Shard {
             },
         };
         let (provider, number) = (row.provider, flight.number);
-        let call = self.next_call(Open::Move(slot, number));
+        let call = self.moves.call(Open::Move(slot, number));
         let flight = self.flight_mut(slot);
         flight.stage = Stage::Calling(call);
         flight.tries += 1;
-        self.calling += 1;
         if !self.config.has(Bug::SequenceStands) {
             self.sequence += 1;
         }
@@ -403,26 +386,7 @@ impl Shard {
     /// Takes a flight off a machine, whatever stage it is in.
     pub(crate) fn end_flight(&mut self, slot: Slot, outcome: &'static str) -> Option<Flight> {
         let flight = *self.table.row_mut(slot).flight.take()?;
-        self.pump_due = true;
-        self.no_longer_waits(flight.stage);
-        if !self.config.has(Bug::PlaceKept) {
-            self.airborne -= usize::from(!matches!(flight.stage, Stage::LettingGo(_)));
-        }
-        match flight.stage {
-            Stage::Queued => {
-                self.queue.remove(&(flight.rank(), flight.begun_unix_nanos, slot));
-            }
-            Stage::Calling(call) => {
-                // Its answer will be late.
-                if self.open.remove(&call).is_some() {
-                    self.calling -= 1;
-                }
-            }
-            Stage::Asking(call) => {
-                self.open.remove(&call);
-            }
-            Stage::Blob(_) | Stage::LettingGo(_) | Stage::Backoff => {}
-        }
+        self.moves.land(flight.stage, &place_of(&flight, slot), !self.config.has(Bug::PlaceKept));
         self.may_move(slot);
         Tally::bump(&mut self.tally.flights, (flight.kind, outcome));
         Some(flight)

@@ -84,6 +84,6 @@ impl Shard {
         }
         self.tally.clusters_forgotten += gone.len() as u64;
         // The record names clusters by their place among those it has told of, and starts anew with a whole input.
-        self.wants_full = true;
+        self.journal.want_whole();
     }
 }

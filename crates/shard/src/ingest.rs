@@ -240,7 +240,7 @@ impl Shard {
         let before = std::mem::replace(&mut cluster.demand, needs.clone());
         cluster.totals = totals;
         leftovers.push(Leftover::of((before, spare, profiles, mentioned, self.profiles.swept())));
-        self.tape.push(Input::Replace { cluster: name.clone(), needs: stamped, at_unix_nanos: now });
+        self.journal.note(Input::Replace { cluster: name.clone(), needs: stamped, at_unix_nanos: now });
         Some(needs)
     }
 

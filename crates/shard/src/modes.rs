@@ -215,8 +215,8 @@ impl Shard {
         if !std::mem::take(&mut self.modes_changed) {
             return;
         }
-        let in_line = self.queue.iter().map(|(_, _, slot)| *slot);
-        let slots: BTreeSet<Slot> = self.waiting.values().copied().chain(in_line).collect();
+        let in_line = self.moves.line().map(|(_, _, slot)| *slot);
+        let slots: BTreeSet<Slot> = self.moves.waiting().chain(in_line).collect();
         for slot in slots {
             if !self.may_go_on(slot) {
                 self.roll_back(slot, "mode", now, step);

@@ -8,8 +8,9 @@ use bigfleet_model::text::Quoted;
 use crate::effect::{Effect, Request, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallErrorKind, CallId, Told};
 use crate::flight::Stage;
+use crate::moves::Open;
 use crate::planted::Bug;
-use crate::shard::{Open, Shard};
+use crate::shard::Shard;
 use crate::table::Slot;
 use crate::timers::Timer;
 
@@ -28,8 +29,6 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
-        self.calling -= 1;
-        self.pump_due = true;
         if !self.is_flying(slot, number) {
             self.tally.late_answers += 1;
             return;
@@ -82,8 +81,6 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
-        self.calling -= 1;
-        self.pump_due = true;
         if !self.is_flying(slot, number) {
             self.tally.late_answers += 1;
             return;
@@ -107,7 +104,7 @@ impl Shard {
             // "I know no such machine" is said of machines that were moved a moment ago. What is bought anew on such a word is
             // bought twice: the machine is asked about, and gone when a listing leaves it out.
             CallErrorKind::Refused | CallErrorKind::NotFound => {
-                let call = self.next_call(Open::Ask(slot));
+                let call = self.moves.call(Open::Ask(slot));
                 let row = self.table.row_mut(slot);
                 row.missed = false;
                 let flight = row.flight.as_mut().expect("the flight is there");

@@ -141,7 +141,7 @@ impl Shard {
         if self.pauses.remove(&number).is_some() {
             step.facts.push(Fact::Pause(number, None));
             self.news.command = true;
-            self.pump_due = true;
+            self.moves.look_at_line();
         }
     }
 

@@ -261,7 +261,7 @@ impl Shard {
     /// Cancels purchases that still wait for a place to be called, where the last cycle has no need for them any more: what
     /// was lost is back, or the demand is gone.
     pub(crate) fn cancel_unwanted(&mut self, now: i64, step: &mut Step) {
-        let unwanted = self.queue.iter().map(|(.., slot)| *slot).filter(|slot| {
+        let unwanted = self.moves.line().map(|(.., slot)| *slot).filter(|slot| {
             let flight = self.flight(*slot);
             // A call that is tried again may have been carried out.
             let is_fresh = flight.kind == ActionKind::Provision && flight.tries == 0;

@@ -235,7 +235,7 @@ impl Shard {
                 Ok(Observed::New | Observed::Changed) => {
                     row.shown = true;
                     self.news.supply = true;
-                    self.tape.push(Input::Observe(row.machine.clone()));
+                    self.journal.note(Input::Observe(row.machine.clone()));
                 }
                 Err(error) => {
                     // Our own view breaks no invariant; a provider's word is checked before it is adopted. Should it
@@ -258,7 +258,7 @@ impl Shard {
             if self.config.has(Bug::RemovalUnrecorded) {
                 return;
             }
-            self.tape.push(Input::Remove(row.machine.id.clone()));
+            self.journal.note(Input::Remove(row.machine.id.clone()));
             self.news.supply = true;
         }
     }

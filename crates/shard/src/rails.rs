@@ -174,7 +174,7 @@ impl Shard {
         if row.flight.is_some() || row.care != Care::Fine {
             return Some(Fate::Busy);
         }
-        let full = self.airborne + more >= 2 * self.config.limits.flights;
+        let full = self.moves.airborne() + more >= 2 * self.config.limits.flights;
         (!waits(kind) && full).then_some(Fate::NoPlace)
     }
 

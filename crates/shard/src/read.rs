@@ -104,12 +104,12 @@ impl Shard {
 
     /// The last few hundred cycles that changed something, oldest first, without their inputs.
     pub fn recent(&self) -> impl DoubleEndedIterator<Item = &Arc<CycleRecord>> {
-        self.recent.iter()
+        self.journal.recent()
     }
 
     /// Asks for a record with the whole input at the next cycle.
     pub fn want_full_record(&mut self) {
-        self.wants_full = true;
+        self.journal.want_whole();
     }
 
     /// How many machines are known.
@@ -177,11 +177,11 @@ impl Shard {
     /// How full the queues are.
     pub fn queues(&self) -> Queues {
         Queues {
-            waiting: self.queue.len(),
-            calling: self.calling,
-            open: self.open.len(),
+            waiting: self.moves.line().count(),
+            calling: self.moves.calling(),
+            open: self.moves.open(),
             timers: self.timers.len(),
-            tape: self.tape.len(),
+            tape: self.journal.noted(),
         }
     }
 

@@ -17,9 +17,10 @@ use crate::effect::{Effect, Step, Urgency};
 use crate::event::{BadRecord, CallError, CallId, ListEnd, ProviderId, Reports};
 use crate::flight::Stage;
 use crate::memory::MachineMemo;
+use crate::moves::Open;
 use crate::planted::Bug;
 use crate::provider::{HeldListing, Listing};
-use crate::shard::{Open, Shard};
+use crate::shard::Shard;
 use crate::table::{Care, Row, Slot, Words};
 use crate::tally::Tally;
 
@@ -46,7 +47,7 @@ impl Shard {
         if self.providers[index].listing.is_some() {
             return;
         }
-        let call = self.next_call(Open::List(id));
+        let call = self.moves.call(Open::List(id));
         let full = self.wants_full_list(id, now);
         let provider = &mut self.providers[index];
         provider.generation = provider.generation.wrapping_add(1);
@@ -73,14 +74,14 @@ impl Shard {
         now: i64,
         step: &mut Step,
     ) {
-        let Some(Open::List(id)) = self.open.get(&call).copied() else {
+        let Some(Open::List(id)) = self.moves.about(call) else {
             self.tally.late_answers += 1;
             return;
         };
         let listing = self.providers[id.0 as usize].listing.expect("an open listing is noted");
         self.take_records(id, records, listing.begun, now, step);
         if let Some(end) = end {
-            self.open.remove(&call);
+            self.moves.close(call);
             self.end_listing(id, listing, end, now, step);
         }
     }
@@ -244,7 +245,7 @@ impl Shard {
 
     /// Asks a provider about one machine, off the books of flights.
     pub(crate) fn ask(&mut self, slot: Slot, step: &mut Step) {
-        let call = self.next_call(Open::Ask(slot));
+        let call = self.moves.call(Open::Ask(slot));
         let row = self.table.row_mut(slot);
         row.missed = false;
         let request = crate::effect::Request::Get { machine: row.machine.id.clone() };
@@ -435,7 +436,7 @@ impl Shard {
         }
         if row.shown {
             self.engine.remove(&row.machine.id);
-            self.tape.push(crate::tape::Input::Remove(row.machine.id.clone()));
+            self.journal.note(crate::tape::Input::Remove(row.machine.id.clone()));
             self.news.supply = true;
         }
     }

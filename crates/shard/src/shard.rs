@@ -1,6 +1,6 @@
 //! The shard: one value that holds everything and is driven from outside.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::{Decision, Fleet, Options, Ready};
@@ -10,15 +10,17 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::cycle::{Explained, Phase};
 use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
-use crate::event::{CallId, Event, ProviderId, SessionId, WireId};
+use crate::event::{Event, ProviderId, SessionId};
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::instruct::Heard;
+use crate::journal::Journal;
 use crate::ledger::Ledger;
 use crate::losses::Losses;
 use crate::memory::{MachineMemo, Memory};
 use crate::modes::{Modes, Proposals, Standing};
 use crate::money::Money;
+use crate::moves::Moves;
 use crate::names::Names;
 use crate::owned::Owned;
 use crate::parking::Parking;
@@ -27,24 +29,13 @@ use crate::planted::Bug;
 use crate::profiles::Profiles;
 use crate::provider::Provider;
 use crate::quota::Quotas;
-use crate::table::{Slot, Table};
+use crate::table::Table;
 use crate::tally::Tally;
-use crate::tape::{CycleRecord, Input, Reasons, Surroundings};
+use crate::tape::Reasons;
 use crate::timers::{Timer, Timers};
 
 /// A map in the order of no seed: the same in every run.
 pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, foldhash::fast::FixedState>;
-
-/// What a call to a provider is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Open {
-    /// A listing.
-    List(ProviderId),
-    /// A move: the machine and the flight.
-    Move(Slot, u64),
-    /// A question about a machine.
-    Ask(Slot),
-}
 
 /// One shard. See the head of the crate for how to drive it.
 pub struct Shard {
@@ -54,20 +45,7 @@ pub struct Shard {
     pub(crate) providers: Vec<Provider>,
     pub(crate) clusters: BTreeMap<Arc<str>, Cluster>,
     pub(crate) sessions: BTreeMap<SessionId, Arc<str>>,
-    /// Calls under way.
-    pub(crate) open: Map<CallId, Open>,
-    /// Flights that wait for a word of their cluster, by the number of the request or instruction.
-    pub(crate) waiting: Map<WireId, Slot>,
-    /// Reclaims that were taken back lately: a cluster may hear of them after it heard that the machine stays.
-    pub(crate) taken_back: Map<WireId, Slot>,
-    /// Flights that wait for a place: by rank, since when, which machine.
-    pub(crate) queue: BTreeSet<(u8, i64, Slot)>,
-    /// Whether somebody joined the line, or a place or a pause was given up, since the line last moved.
-    pub(crate) pump_due: bool,
-    /// Places taken.
-    pub(crate) calling: usize,
-    /// Flights that have a place, wait for one, or wait for a blob; all but those whose cluster still has the machine.
-    pub(crate) airborne: usize,
+    pub(crate) moves: Moves,
     pub(crate) pauses: Pauses,
     pub(crate) modes: Modes,
     /// What is under way must be looked through: it may not be allowed any more.
@@ -93,14 +71,7 @@ pub struct Shard {
     pub(crate) timers: Timers,
     /// What was remembered of machines that have not been listed yet in this life.
     pub(crate) remembered: BTreeMap<Box<str>, MachineMemo>,
-    /// What changed since the last record.
-    pub(crate) tape: Vec<Input>,
-    pub(crate) wants_full: bool,
-    /// What the tape last said of the surroundings.
-    pub(crate) said: Surroundings,
-    pub(crate) recent: VecDeque<Arc<CycleRecord>>,
-    /// How many actions those have in all.
-    pub(crate) recent_actions: usize,
+    pub(crate) journal: Journal,
     pub(crate) ready: Arc<BTreeSet<Arc<str>>>,
     pub(crate) decision: Option<Arc<Decision>>,
     /// Why its actions were chosen, by their places, as far as anybody asked.
@@ -111,8 +82,6 @@ pub struct Shard {
     pub(crate) news: Reasons,
     pub(crate) ids: Ids,
     pub(crate) sequence: i64,
-    pub(crate) calls: u64,
-    pub(crate) flights: u64,
     pub(crate) started: i64,
 }
 
@@ -128,13 +97,7 @@ impl Shard {
             providers,
             clusters: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            open: Map::default(),
-            waiting: Map::default(),
-            taken_back: Map::default(),
-            queue: BTreeSet::new(),
-            pump_due: false,
-            calling: 0,
-            airborne: 0,
+            moves: Moves::default(),
             pauses: memory.pauses,
             modes: memory.modes,
             modes_changed: false,
@@ -157,11 +120,7 @@ impl Shard {
             tally: Tally::default(),
             timers: Timers::default(),
             remembered: memory.machines,
-            tape: Vec::new(),
-            wants_full: true,
-            said: Surroundings::default(),
-            recent: VecDeque::new(),
-            recent_actions: 0,
+            journal: Journal::begin(),
             ready: Arc::default(),
             decision: None,
             explained: BTreeMap::new(),
@@ -170,8 +129,6 @@ impl Shard {
             news: Reasons::default(),
             ids: Ids::new(config.seed, config.epoch),
             sequence: 0,
-            calls: 0,
-            flights: 0,
             started: now_unix_nanos,
             config,
         };
@@ -206,6 +163,7 @@ impl Shard {
             }
         }
         self.pump(now, step);
+        debug_assert!(self.moves.holds(), "what is under way is counted right: {:?}", self.moves);
     }
 
     /// Does what is due by now: lists providers, tries again, looks after machines, runs a cycle.
@@ -248,6 +206,7 @@ impl Shard {
             self.run_cycle(now, step, probe);
             self.pump(now, step);
         }
+        debug_assert!(self.moves.holds(), "what is under way is counted right: {:?}", self.moves);
         due
     }
 
@@ -297,13 +256,6 @@ impl Shard {
             estimated_drain_nanos: self.config.estimated_drain_nanos,
             ready: Ready::Only(self.ready.clone()),
         }
-    }
-
-    pub(crate) fn next_call(&mut self, open: Open) -> CallId {
-        self.calls += 1;
-        let call = CallId(self.calls);
-        self.open.insert(call, open);
-        call
     }
 
     pub(crate) fn say(step: &mut Step, urgency: Urgency, code: &'static str, text: String) {

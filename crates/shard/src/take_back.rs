@@ -23,9 +23,6 @@ use crate::table::Slot;
 /// Machines looked at for one action.
 const MOST_TRIED: usize = 64;
 
-/// Instructions that were taken back and are remembered.
-const MOST_REMEMBERED: usize = 4096;
-
 /// Machines that are on their way out of their cluster and could be kept, by cluster.
 pub(crate) type Leaving = BTreeMap<Arc<str>, Vec<Slot>>;
 
@@ -38,14 +35,14 @@ impl Shard {
     /// The machines whose reclaim can still be taken back: the cluster is letting go, and nobody was told to drain.
     pub(crate) fn leaving(&self) -> Leaving {
         let mut leaving = Leaving::new();
-        for slot in self.waiting.values() {
-            let Some(row) = self.table.get(*slot) else { continue };
+        for slot in self.moves.waiting() {
+            let Some(row) = self.table.get(slot) else { continue };
             let Some(flight) = &row.flight else { continue };
             if flight.kind == ActionKind::Reclaim
                 && matches!(flight.stage, Stage::LettingGo(_))
                 && let Some(cluster) = &flight.cluster
             {
-                leaving.entry(cluster.clone()).or_default().push(*slot);
+                leaving.entry(cluster.clone()).or_default().push(slot);
             }
         }
         for slots in leaving.values_mut() {
@@ -76,10 +73,7 @@ impl Shard {
         let slot = slots.remove(place);
         debug_assert!(matches!(self.stage(slot), Some(Stage::LettingGo(_))), "nobody was told to drain it");
         self.tally.taken_back += 1;
-        if self.taken_back.len() >= MOST_REMEMBERED {
-            self.taken_back.clear();
-        }
-        self.taken_back.insert(self.flight(slot).instruction, slot);
+        self.moves.take_back(self.flight(slot).instruction, slot);
         self.roll_back(slot, "taken_back", now, step);
         true
     }
@@ -92,7 +86,7 @@ impl Shard {
         instruction: WireId,
         step: &mut Step,
     ) {
-        let Some(row) = self.taken_back.get(&instruction).and_then(|slot| self.table.get(*slot)) else {
+        let Some(row) = self.moves.was_taken_back(instruction).and_then(|slot| self.table.get(slot)) else {
             return;
         };
         let is_theirs = self.sessions.get(&session).is_some_and(|cluster| *row.machine.cluster == **cluster);

@@ -29,7 +29,7 @@ impl Shard {
     ///
     /// What comes of it must be recorded if there are any inputs: they are taken for said.
     pub(crate) fn look_around(&mut self, inputs: &[Input], full: Option<&[Input]>, now: i64) -> Look {
-        let mut said = std::mem::take(&mut self.said);
+        let mut said = std::mem::take(&mut self.journal.said);
         if full.is_some() {
             said = Surroundings::default();
         }
@@ -37,7 +37,7 @@ impl Shard {
         let mut look = Look {
             around: Around {
                 settings: full.map(|_| Box::new(self.settings())),
-                moves: self.calling as u32,
+                moves: self.moves.calling() as u32,
                 owners: self.owners(inputs, full.is_some()),
                 ..Around::default()
             },
@@ -51,7 +51,7 @@ impl Shard {
             look.is_news = true;
             look.around.purchases = Some(purchases);
         }
-        self.said = said;
+        self.journal.said = said;
         look
     }
 
