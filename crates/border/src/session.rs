@@ -1,6 +1,5 @@
 //! Sessions: what an operator sends, as events; what the shard says to it, as frames that wait.
 
-mod count;
 mod frames;
 mod inbound;
 mod outbox;

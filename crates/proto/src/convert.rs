@@ -5,5 +5,4 @@
 
 pub mod demand;
 pub mod machine;
-pub mod requirement;
 pub mod resources;

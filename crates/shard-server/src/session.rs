@@ -24,10 +24,9 @@ use crate::metrics::Metrics;
 mod line;
 mod reader;
 mod rollups;
-mod service;
 
 pub(crate) use line::Line;
-pub(crate) use service::SessionService;
+pub(crate) use reader::SessionService;
 
 /// All sessions.
 #[derive(Clone)]
