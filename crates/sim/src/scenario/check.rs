@@ -1,11 +1,11 @@
 //! Reading scenario files: problems have a number, a place and a remedy.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use super::{Curve, Pods, Scenario, StartState, What, demand};
 use bigfleet_model::requirement::Operator;
 use bigfleet_model::resource::ResourceVec;
+pub use bigfleet_provider_sim::scenario::{Problem, Problems};
 
 /// What each code means. Codes are never given to anything else.
 pub const CODES: &[(&str, &str)] = &[
@@ -29,36 +29,6 @@ pub const CODES: &[(&str, &str)] = &[
 
 /// The most machines or pods.
 const LIMIT: u64 = 1_000_000;
-
-/// One problem of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Its number, from [`CODES`].
-    pub code: &'static str,
-    /// Where, such as `clusters[0].work[2].unit`.
-    pub place: String,
-    /// What is wrong, and what to write.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}: {}", self.code, self.place, self.message)
-    }
-}
-
-/// All problems of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.0.iter().map(Problem::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
-}
-
-impl std::error::Error for Problems {}
 
 pub(super) fn read(text: &str) -> Result<Scenario, Problems> {
     let scenario: Scenario = serde_json::from_str(text).map_err(|error| {
