@@ -167,6 +167,7 @@ impl Reference {
         let explains = |state: &State| *state != kind.from() && !repeat(*state);
         let left: BTreeSet<State> = self.possible.iter().copied().filter(explains).collect();
         ensure(!left.is_empty(), format!("{what} is accepted on {}", names(&self.possible)), in_words)?;
+        self.is_cut_short &= left.iter().any(|state| Kind::under_way_in(*state).is_some());
         self.possible = left;
         Ok(())
     }
@@ -183,19 +184,23 @@ impl Reference {
             return failed(format!("{what}: a machine in the ack"), "none");
         };
         let (id, state) = (&ack.operation_id, state_of(machine));
+        let is_under_way = Kind::under_way_in(state).is_some();
         ensure(!id.is_empty(), format!("{what}: an operation id"), || "an empty one".into())?;
         let repeats = self.possible.contains(&state) && (state == kind.during() || state == kind.to());
         let begins = self.possible.contains(&kind.from())
             && [kind.during(), kind.to(), State::Failed].contains(&state);
         let is_new = !operations.contains(id);
         match &self.recorded[&kind] {
-            Recorded::Is(recorded) if repeats && recorded == id => {}
+            Recorded::Is(recorded) if repeats && recorded == id => self.is_cut_short &= is_under_way,
             Recorded::Unknown if repeats && !begins && is_new => {
                 // From before the run, but known from now on: nothing new can have it.
                 operations.insert(id.clone());
                 self.recorded.insert(kind, Recorded::Is(id.clone()));
+                self.is_cut_short &= is_under_way;
             }
             _ if begins && is_new => {
+                // What the crash cut short has ended; this move it has not seen.
+                self.is_cut_short = false;
                 operations.insert(id.clone());
                 self.recorded.insert(kind, Recorded::Is(id.clone()));
                 if let Order::Configure { cluster, metadata, .. } = order {
@@ -281,5 +286,44 @@ mod tests {
         assert!(reference.judge(&Order::plain(Kind::Drain), &token(5), &refused, &mut seen).is_err());
         assert!(reference.judge(&Order::plain(Kind::Drain), &token(5), &fenced, &mut seen).is_ok());
         assert!(reference.judge(&Order::plain(Kind::Drain), &token(6), &fenced, &mut seen).is_err());
+    }
+
+    /// A Configure of this machine, by number.
+    fn configuring(reference: &mut Reference, seen: &mut BTreeSet<String>, number: usize) -> bool {
+        let order = Order::noted(crate::moves::CLUSTER, BTreeMap::new());
+        let mut bound = machine(State::Configuring);
+        bound.cluster = crate::moves::CLUSTER.into();
+        let ack = TransitionAck { operation_id: format!("op-{number}"), machine: Some(bound) };
+        reference.judge(&order, &Token::none(), &Ok(ack), seen).is_ok()
+    }
+
+    #[test]
+    fn a_move_is_undone_only_if_a_crash_cut_it_short() {
+        let mut seen = BTreeSet::new();
+        let idle = machine(State::Idle);
+        let mut bound = machine(State::Configuring);
+        bound.cluster = crate::moves::CLUSTER.into();
+        let mut reference = Reference::new(&idle, true);
+        assert!(configuring(&mut reference, &mut seen, 1));
+        assert!(reference.clone().observe(&idle, "Get").is_err(), "nothing has crashed");
+        let mut ended = reference.clone();
+        let mut failed = machine(State::Failed);
+        failed.last_error = "lost".into();
+        assert!(ended.observe(&failed, "Get").is_ok());
+        ended.crash();
+        assert!(ended.observe(&idle, "Get").is_err(), "it had failed before the crash");
+
+        reference.crash();
+        assert!(reference.clone().observe(&idle, "List").is_ok(), "undone at once");
+        assert!(reference.observe(&bound, "List").is_ok(), "the provider asks its machine first");
+        assert!(reference.clone().observe(&idle, "Get").is_ok(), "and then undoes it");
+        // The next one is not the one that was cut short, whichever way the machine was seen to be free.
+        let mut looked = reference.clone();
+        assert!(looked.observe(&idle, "Get").is_ok());
+        for mut free in [looked, reference] {
+            let mut seen = seen.clone();
+            assert!(configuring(&mut free, &mut seen, 2));
+            assert!(free.observe(&idle, "Get").is_err(), "no crash since it began");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use bigfleet_crds::{AvailableCapacity, CapacityRequest, UpcomingNode};
 use bigfleet_operator::drain::{Evicted, Mark, Pod};
 use k8s_openapi::api::core::v1::{Node, Pod as CorePod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Client, Resource};
 use serde_json::{Value, json};
@@ -27,10 +28,7 @@ pub(crate) struct Hands {
 impl Hands {
     /// Asks the server which version of `Eviction` it takes.
     pub(crate) async fn new(client: Client) -> kube::Result<Self> {
-        let resources = client.list_core_api_resources("v1").await?;
-        let eviction = resources.resources.iter().find(|resource| resource.name == "pods/eviction");
-        let version = eviction.and_then(|resource| resource.version.as_deref());
-        let eviction = if version == Some("v1") { "policy/v1" } else { "policy/v1beta1" };
+        let eviction = eviction_version(&client.list_core_api_resources("v1").await?);
         Ok(Self { client, eviction })
     }
 
@@ -159,6 +157,14 @@ impl Hands {
             Err(error) => Evicted::Failed(error.to_string()),
         }
     }
+}
+
+/// The version of `Eviction` that a server takes which has these resources: the older one is gone since 1.25, the newer one is there
+/// since 1.22.
+fn eviction_version(resources: &APIResourceList) -> &'static str {
+    let eviction = resources.resources.iter().find(|resource| resource.name == "pods/eviction");
+    let version = eviction.and_then(|resource| resource.version.as_deref());
+    if version == Some("v1") { "policy/v1" } else { "policy/v1beta1" }
 }
 
 /// Whether a 429 is a disruption budget's and not a server that is asked too much.

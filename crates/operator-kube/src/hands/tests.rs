@@ -33,6 +33,23 @@ fn on_a_real_control_plane() {
     );
 }
 
+/// The test beds have a server of 1.20. This is what others say of themselves, as they have it under `/api/v1`.
+#[test]
+fn the_version_of_an_eviction_is_the_servers() {
+    for (version, expected) in
+        [(json!("v1beta1"), "policy/v1beta1"), (json!("v1"), "policy/v1"), (json!(null), "policy/v1beta1")]
+    {
+        let list = serde_json::from_value(
+            json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                {"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": ["create", "get"]},
+                {"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": version,
+                    "kind": "Eviction", "verbs": ["create"]},
+            ]}),
+        );
+        assert_eq!(eviction_version(&list.expect("as servers write it")), expected, "{version}");
+    }
+}
+
 /// A client as the operator has it.
 async fn ours(plane: &ControlPlane) -> Client {
     let kubeconfig = Some(plane.kubeconfig_file("ours", &Identity::admin()).unwrap());

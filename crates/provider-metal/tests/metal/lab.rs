@@ -225,8 +225,7 @@ hooks:
 }
 
 pub(crate) fn whoami() -> String {
-    let said = Command::new("id").arg("-un").output().expect("id runs");
-    String::from_utf8(said.stdout).expect("text").trim().to_owned()
+    said(Command::new("id").arg("-un"))
 }
 
 fn key(path: &Path) {
@@ -235,19 +234,25 @@ fn key(path: &Path) {
     assert!(command.status().expect("ssh-keygen runs").success());
 }
 
-/// A Redfish emulator with systems that are off.
+/// A Redfish emulator with systems that are off at first.
 pub(crate) struct Emulator {
     pub(crate) port: u16,
-    _process: Process,
-    _folder: TempDir,
+    command: Command,
+    process: Option<Process>,
+    folder: TempDir,
 }
 
 impl Emulator {
     /// So many systems; with TLS if there are a certificate and a key.
     pub(crate) async fn start(systems: usize, tls: Option<(&Path, &Path)>) -> Self {
+        Self::start_with(systems, tls, "").await
+    }
+
+    /// With more lines of configuration.
+    pub(crate) async fn start_with(systems: usize, tls: Option<(&Path, &Path)>, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = format!(
-            "SUSHY_EMULATOR_STATE_DIR = '{}'\nSUSHY_EMULATOR_FAKE_SYSTEMS = [\n",
+            "{more}\nSUSHY_EMULATOR_STATE_DIR = '{}'\nSUSHY_EMULATOR_FAKE_SYSTEMS = [\n",
             folder.path().display()
         );
         for number in 0..systems {
@@ -261,30 +266,77 @@ impl Emulator {
         let path = folder.path().join("config.py");
         std::fs::write(&path, config).expect("written");
         let port = free_port();
-        let log = std::fs::File::create(folder.path().join("log")).expect("a log");
         let mut command = Command::new(&parts().emulator);
-        command
-            .args(["--fake", "-i", "127.0.0.1", "-p", &port.to_string(), "--config"])
-            .arg(&path)
-            .stderr(log);
+        command.args(["--fake", "-i", "127.0.0.1", "-p", &port.to_string(), "--config"]).arg(&path);
         if let Some((certificate, key)) = tls {
             command.arg("--ssl-certificate").arg(certificate).arg("--ssl-key").arg(key);
         }
-        let process = Process::spawn(&mut command);
+        let mut emulator = Self { port, command, process: None, folder };
+        emulator.spawn().await;
+        emulator
+    }
+
+    async fn spawn(&mut self) {
+        let log = std::fs::File::create(self.folder.path().join("log")).expect("a log");
+        self.process = Some(Process::spawn(self.command.stderr(log)));
+        let port = self.port;
         until("the emulator answers", async || {
             tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok()
         })
         .await;
-        Self { port, _process: process, _folder: folder }
+    }
+
+    /// Its systems' health becomes another. The emulator knows systems that are well alone: it is started anew from a copy
+    /// with another word in its template. Power is as it was.
+    pub(crate) async fn becomes(&mut self, health: &str) {
+        self.process = None;
+        let copy = self.folder.path().join(health);
+        if !copy.exists() {
+            let python = venv().join("bin/python");
+            let code = "import os, sushy_tools; print(os.path.dirname(sushy_tools.__file__))";
+            let package = said(Command::new(python).args(["-c", code]));
+            std::fs::create_dir(&copy).expect("made");
+            assert!(Command::new("cp").args(["-r", &package]).arg(&copy).status().expect("cp").success());
+            let template = copy.join("sushy_tools/emulator/templates/system.json");
+            let usual = std::fs::read_to_string(&template).expect("a template");
+            let changed = usual.replacen("\"Health\": \"OK\"", &format!("\"Health\": \"{health}\""), 1);
+            assert!(health == "OK" || usual != changed, "the template has another form");
+            std::fs::write(&template, changed).expect("written");
+        }
+        self.command.env("PYTHONPATH", &copy);
+        self.spawn().await;
     }
 
     /// The lines of the inventory for a host that this powers.
     pub(crate) fn lines(&self, system: usize) -> String {
+        self.lines_with(system, "")
+    }
+
+    /// With more about its controller.
+    pub(crate) fn lines_with(&self, system: usize, more: &str) -> String {
         let (port, id) = (self.port, system_id(system));
         format!(
-            "    always_on: false\n    bmc: {{url: \"http://127.0.0.1:{port}\", system: /redfish/v1/Systems/{id}}}\n"
+            "    always_on: false\n    bmc: {{url: \"http://127.0.0.1:{port}\", system: /redfish/v1/Systems/{id}{more}}}\n"
         )
     }
+}
+
+/// Where the emulator lives.
+fn venv() -> PathBuf {
+    Path::new(&parts().emulator).ancestors().nth(2).expect("it is in bin").into()
+}
+
+/// A line of a file of passwords, as the emulator takes them.
+pub(crate) fn password_line(user: &str, password: &str) -> String {
+    let code = "import bcrypt, sys; print(sys.argv[1] + ':' + bcrypt.hashpw(sys.argv[2].encode(), bcrypt.gensalt(4)).decode())";
+    said(Command::new(venv().join("bin/python")).args(["-c", code, user, password]))
+}
+
+/// What a program prints.
+fn said(command: &mut Command) -> String {
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
 pub(crate) fn system_id(number: usize) -> String {

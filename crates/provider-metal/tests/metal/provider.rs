@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bigfleet_proto::provider_v1::machine_output_client::MachineOutputClient;
 use bigfleet_proto::provider_v1::{ConfigureOutput, ConfigureOutputRequest};
@@ -30,8 +30,7 @@ pub(crate) struct Provider {
     outputs: MachineOutputClient<Channel>,
     inventory: PathBuf,
     state: PathBuf,
-    /// Whether a line for no terminal had colours.
-    is_coloured: Arc<AtomicBool>,
+    said: Arc<Mutex<String>>,
 }
 
 /// The program: ours, or a `bigfleet` built for speed that is to be measured.
@@ -59,7 +58,12 @@ impl Provider {
     }
 
     pub(crate) async fn start_at(inventory: &Path, state: &Path, address: &str) -> Self {
+        Self::start_with(inventory, state, address, &[]).await
+    }
+
+    pub(crate) async fn start_with(inventory: &Path, state: &Path, address: &str, more: &[&str]) -> Self {
         let mut child = program()
+            .args(more)
             .arg("--inventory")
             .arg(inventory)
             .arg("--state")
@@ -71,17 +75,23 @@ impl Provider {
             .spawn()
             .expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
-        let mut said = Vec::new();
+        let said = Arc::new(Mutex::new(String::new()));
+        let hear = {
+            let said = said.clone();
+            move |line: &str| {
+                let mut said = said.lock().expect("no holder panics");
+                said.push_str(line);
+                said.push('\n');
+            }
+        };
         let address = lines.find_map(|line| {
-            said.push(line.clone());
+            hear(&line);
             line.strip_prefix("listening on ").map(String::from)
         });
-        let address = address.unwrap_or_else(|| panic!("it does not start: {said:#?}"));
+        let address = address.unwrap_or_else(|| panic!("it does not start: {}", said.lock().expect("held")));
         // Read on, so that it never waits for a reader; what it says belongs to a failed test.
-        let is_coloured = Arc::new(AtomicBool::new(false));
-        let noticed = is_coloured.clone();
         let read = move |line: String| {
-            noticed.fetch_or(line.contains('\u{1b}'), Ordering::Relaxed);
+            hear(&line);
             eprintln!("provider: {line}");
         };
         std::thread::spawn(move || lines.for_each(read));
@@ -91,7 +101,12 @@ impl Provider {
         let (client, outputs) =
             (transport::provider_client(channel.clone()), MachineOutputClient::new(channel));
         let (inventory, state) = (inventory.into(), state.into());
-        Self { child, address, client, outputs, inventory, state, is_coloured }
+        Self { child, address, client, outputs, inventory, state, said }
+    }
+
+    /// All that it has logged.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().expect("no holder panics").clone()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -185,7 +200,7 @@ impl Drop for Provider {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let is_coloured = self.is_coloured.load(Ordering::Relaxed);
+        let is_coloured = self.said().contains('\u{1b}');
         assert!(
             std::thread::panicking() || !is_coloured,
             "its logs have colours for a terminal, and go to none"

@@ -67,3 +67,33 @@ async fn reboots_new_installations_and_other_keys_are_told_apart() {
     assert!(failed.contains("SHA256:") && failed.contains("known_hosts/h3"), "{failed}");
     assert_eq!(provider.state("h0").await, MachineState::Configured);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_lets_us_in_no_more_is_no_supply_and_a_node_stays_a_node() {
+    let mut lab = Lab::new(2).await;
+    let key = std::fs::read_to_string(lab.path("id.pub")).expect("a key");
+    let let_in = |lab: &Lab, who: &str| {
+        for name in ["h0.keys", "h1.keys"] {
+            std::fs::write(lab.path(name), who).expect("written");
+        }
+    };
+    let_in(&lab, &key);
+    for number in 0..2 {
+        lab.stop(number);
+        lab.start(number, "").await;
+    }
+    let provider = Provider::start(&lab.inventory(), &lab.path("state")).await;
+    provider.configure("h1", "prod", b"").await;
+    provider.is_in("h1", MachineState::Configured).await;
+    let_in(&lab, "");
+    let error = provider.is_in("h0", MachineState::Failed).await.last_error;
+    assert!(error.starts_with("locked-out: ") && error.contains("Permission denied"), "{error}");
+    until("it is said of the node", async || {
+        provider.said().contains("the host is in use and cannot be looked at")
+    })
+    .await;
+    assert_eq!(provider.state("h1").await, MachineState::Configured);
+    let_in(&lab, &key);
+    provider.is_in("h0", MachineState::Idle).await;
+    assert_eq!(provider.state("h1").await, MachineState::Configured);
+}
