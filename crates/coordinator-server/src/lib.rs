@@ -16,5 +16,5 @@ pub mod store;
 pub use export::Export;
 pub use metrics::specimen as metrics_specimen;
 pub use replica::ReplicaError;
-pub use server::{Running, Settings, StartError, start};
+pub use server::{Running, Settings, StartError, start, start_by};
 pub use service::LEADER_HEADER;

@@ -87,7 +87,11 @@ impl Running {
 
 /// Starts on the present runtime.
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    start_by(settings, Arc::new(SystemClock::start())).await
+}
+
+/// The same, by a clock of the caller's.
+pub async fn start_by(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
     let tls = settings.tls.as_ref().map(TlsFiles::server_config).transpose()?;
     let listener = listen(settings.listen).await?;
     let address = listener.local_addr().unwrap_or(settings.listen);

@@ -8,6 +8,7 @@
 //! * [`join_machines`], [`join_hollow_machines`]: machines of a fleet become nodes, by one of the two.
 //! * [`Playground`]: a control plane connected to `bigfleet up`, for people with kubectl.
 //! * [`TestBed`]: several clusters in which pods of charts really run, as processes ([`run_pods_as_processes`]).
+//! * [`EtcdMembers`]: an etcd alone, of three members. [`Network`]: hosts whose links can be cut.
 //! * [`requests_served`]: how often an API server has answered, by its own count.
 //! * [`http_get`]: what a program says on its port for metrics and health.
 //!
@@ -24,6 +25,7 @@ mod http;
 mod joiner;
 mod machines;
 mod manifest;
+mod network;
 mod plane;
 mod playground;
 mod process;
@@ -40,6 +42,7 @@ pub use http::http_get;
 pub use joiner::{Joiner, NewNode};
 pub use machines::{join_hollow_machines, join_machines, node_name};
 pub use manifest::{Apply, apply, try_apply};
+pub use network::{Network, Place, in_own_network};
 pub use plane::{ControlPlane, Parts, StartError, eventually};
 pub use playground::{Playground, PlaygroundError};
 pub use process::{Program, processor_secs};

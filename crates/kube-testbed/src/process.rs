@@ -110,6 +110,11 @@ impl Program {
         processor_secs(self.pid()?.as_raw_nonzero().get().unsigned_abs())
     }
 
+    /// The number by which the system knows it.
+    pub fn id(&self) -> io::Result<i32> {
+        Ok(self.pid()?.as_raw_nonzero().get())
+    }
+
     fn pid(&self) -> io::Result<Pid> {
         let text = fs::read_to_string(&self.pid)?;
         text.trim().parse().ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no process id yet"))

@@ -1,6 +1,6 @@
 //! A file, for one machine. One process at a time can open it, so whoever has it open leads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use bigfleet_coordinator::Writes;
@@ -20,25 +20,44 @@ pub(super) const FILE: &str = "fleet.redb";
 /// An open file.
 #[derive(Debug)]
 pub struct Embedded {
-    /// One writer at a time.
-    database: Mutex<Database>,
+    folder: PathBuf,
+    /// One writer at a time. None after an error: what is open does nothing more then, as after a disk that was full, and the
+    /// file is opened anew.
+    database: Mutex<Option<Database>>,
+}
+
+fn open(folder: &Path) -> Result<Database, StoreError> {
+    let wrong = |what: &str, why: &dyn std::fmt::Display| {
+        StoreError::File(format!("{what} {} cannot be used: {why}", folder.display()))
+    };
+    bigfleet_durable::private_folder(folder).map_err(|error| wrong("the folder", &error))?;
+    let path = folder.join(FILE);
+    let file =
+        bigfleet_durable::private_file().read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(|error| wrong("the file in", &error))?;
+    // Two processes on one file would both lead. The system forgets the lock when its process ends.
+    file.try_lock().map_err(|error| wrong("another process has the file in", &error))?;
+    Database::builder().create_file(file).map_err(|error| wrong("the file in", &error))
 }
 
 impl Embedded {
     /// Opens the file in a folder, or makes both, for their owner alone.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let wrong = |what: &str, why: &dyn std::fmt::Display| {
-            StoreError::File(format!("{what} {} cannot be used: {why}", folder.display()))
-        };
-        bigfleet_durable::private_folder(folder).map_err(|error| wrong("the folder", &error))?;
-        let path = folder.join(FILE);
-        let file =
-            bigfleet_durable::private_file().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| wrong("the file in", &error))?;
-        // Two processes on one file would both lead. The system forgets the lock when its process ends.
-        file.try_lock().map_err(|error| wrong("another process has the file in", &error))?;
-        let database = Database::builder().create_file(file).map_err(|error| wrong("the file in", &error))?;
-        Ok(Self { database: Mutex::new(database) })
+        let database = open(folder)?;
+        Ok(Self { folder: folder.to_owned(), database: Mutex::new(Some(database)) })
+    }
+
+    /// Does something with the file.
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
+        let mut database = self.database.lock().expect("no holder panics");
+        if database.is_none() {
+            *database = Some(open(&self.folder)?);
+        }
+        let done = work(database.as_ref().expect("it was opened above"));
+        done.map_err(|error| {
+            *database = None;
+            StoreError::Unavailable(error.to_string())
+        })
     }
 
     /// Changes the file in one transaction.
@@ -46,14 +65,12 @@ impl Embedded {
         &self,
         change: impl FnOnce(&redb::WriteTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
-        let database = self.database.lock().expect("no holder panics");
-        let change = || {
+        self.with(|database| {
             let transaction = database.begin_write()?;
             let changed = change(&transaction)?;
             transaction.commit()?;
             Ok(changed)
-        };
-        change().map_err(|error: redb::Error| StoreError::Unavailable(error.to_string()))
+        })
     }
 
     pub(super) fn load(&self) -> Result<Loaded, StoreError> {
@@ -63,8 +80,7 @@ impl Embedded {
             transaction.open_table(COUNTERS)?;
             Ok(())
         })?;
-        let database = self.database.lock().expect("no holder panics");
-        let read = || {
+        self.with(|database| {
             let transaction = database.begin_read()?;
             let mut loaded = Loaded::default();
             for entry in transaction.open_table(ENTRIES)?.iter()? {
@@ -74,8 +90,7 @@ impl Embedded {
             let revision = transaction.open_table(COUNTERS)?.get(REVISION)?;
             loaded.revision = revision.map_or(0, |revision| revision.value());
             Ok(loaded)
-        };
-        read().map_err(|error: redb::Error| StoreError::Unavailable(error.to_string()))
+        })
     }
 
     /// Every leadership of this process is another term, and the first is greater than all of the last process.

@@ -94,7 +94,14 @@ impl Etcd {
 
     /// Waits for an answer, not for ever.
     async fn patiently<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-        let patience = self.settings.patience;
+        self.within(self.settings.patience, call).await
+    }
+
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
         tokio::select! {
             answer = call => answer,
             () = self.clock.sleep(patience) => Err(Status::deadline_exceeded(format!("no answer within {patience:?}"))),
@@ -107,9 +114,22 @@ impl Etcd {
         F: Future<Output = Result<T, Status>> + Send,
         T: Send,
     {
+        self.anywhere_within(self.settings.patience, call).await
+    }
+
+    /// The same, with so much patience for each.
+    async fn anywhere_within<T, F>(
+        &self,
+        patience: Duration,
+        call: impl Fn(Channel) -> F + Send,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, Status>> + Send,
+        T: Send,
+    {
         let mut last = None;
         for _ in 0..self.members.len() {
-            match self.patiently(call(self.member())).await {
+            match self.within(patience, call(self.member())).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => {
                     // Another may have a leader, or be there at all.
@@ -286,7 +306,9 @@ impl Etcd {
 
     /// Keeps a lease alive once. False if it is gone.
     async fn refresh(&self, id: i64) -> Result<bool, StoreError> {
-        let refreshed = self.anywhere(|member| async move {
+        // A member that does not answer must not use up the lease: there is time to ask another.
+        let patience = self.settings.patience.min(self.settings.lease / 3);
+        let refreshed = self.anywhere_within(patience, |member| async move {
             let questions = tokio_stream::once(api::LeaseKeepAliveRequest { id });
             let mut answers = lease(member).lease_keep_alive(questions).await?.into_inner();
             answers.message().await

@@ -34,6 +34,12 @@ impl Members {
         self.0.go_on(member).expect("a signal");
     }
 
+    /// How large the file of a member is.
+    pub(crate) fn database_bytes(&self, member: usize) -> u64 {
+        let file = self.0.folder(member).join("data/member/snap/db");
+        file.metadata().expect("it has a file").len()
+    }
+
     pub(crate) fn settings(&self, prefix: &str) -> EtcdSettings {
         EtcdSettings {
             members: self.0.urls(),

@@ -2,5 +2,6 @@
 
 mod etcd;
 mod failures;
+mod late;
 mod replicas;
 mod stores;

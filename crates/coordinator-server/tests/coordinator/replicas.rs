@@ -13,8 +13,8 @@ use bigfleet_proto::transport;
 use bigfleet_proto::v1alpha1::coordinator_client::CoordinatorClient;
 use bigfleet_proto::v1alpha1::coordinator_instruction::Payload;
 use bigfleet_proto::v1alpha1::{
-    AssignDomainRequest, InstructAck, ListShardsRequest, RemoveShardRequest, ReportAck, ShardReport,
-    UnassignDomainRequest, instruct_ack,
+    AssignDomainRequest, InstructAck, JoinRaftClusterRequest, ListShardsRequest, RemoveShardRequest,
+    ReportAck, ShardReport, UnassignDomainRequest, instruct_ack,
 };
 use tonic::Code;
 use tonic::transport::Channel;
@@ -115,6 +115,11 @@ async fn a_domain_moves_when_its_holder_has_let_go() {
     caller.assign("z1", "a").await.expect("free");
     caller.assign("z1", "a").await.expect("twice is once");
     assert_eq!(caller.assign("z1", "b").await.expect_err("owned").code(), Code::AlreadyExists);
+
+    let join = JoinRaftClusterRequest { node_id: "b".into(), raft_address: "b:1".into() };
+    let refused = caller.wire.join_raft_cluster(join).await.expect_err("there is no such cluster");
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert!(refused.message().contains("membership is etcd's"), "{refused}");
 
     let told = caller.report("a", 2, Vec::new()).await.expect("it leads");
     assert!(

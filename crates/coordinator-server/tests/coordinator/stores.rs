@@ -137,3 +137,21 @@ async fn a_leader_that_was_given_up_changes_nothing() {
     assert!(matches!(refused, StoreError::Deposed), "{refused}");
     assert!(fleet(&other).await.shard("late").is_none());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn terms_rise_from_a_file_to_etcd_and_back() {
+    let (members, folders) = (Members::start(), [tempfile::tempdir(), tempfile::tempdir()]);
+    let [first, last] = folders.map(|folder| folder.expect("a folder"));
+    let mut known = Fleet::default();
+    // Far above any revision of an etcd that has just begun.
+    known.apply(&known.begin(1_000_000));
+    let stores = [open(first.path()), members.store("moved"), members.store("again"), open(last.path())];
+    for store in stores {
+        let leadership = lead(&store).await;
+        assert!(leadership.term < known.term(), "{}", leadership.term);
+        snapshot::restore(&known, &store, &leadership).await.expect("an empty store");
+        let restored = fleet(&store).await;
+        assert!(restored.term() > known.term(), "{} and {}", restored.term(), known.term());
+        known = restored;
+    }
+}
