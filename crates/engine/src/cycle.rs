@@ -44,6 +44,7 @@ use crate::fleet::Parallelism;
 use crate::index::Index;
 use crate::intern::{Map, NONE};
 use crate::inventory::Inventory;
+use crate::lots::Lots;
 use crate::needs::{Demand, NeedsTable};
 use crate::options::Options;
 use crate::vocab::{Amounts, Vocabulary};
@@ -205,6 +206,7 @@ impl Cycle<'_> {
         // come into question is quicker.
         if cache.preempting {
             index.ensure_bound(inventory);
+            index.bound.iter_mut().for_each(|bound| Lots::follow(bound, inventory));
         }
         let index = &*index;
         let sources = Sources { vocab, inventory, index, classes: &index.classes, sets };
@@ -309,6 +311,8 @@ impl Cycle<'_> {
     fn settle(&mut self, probe: &mut dyn FnMut(Step)) -> Work {
         let Cycle { vocab, inventory, needs, interest, sets, index, cache, .. } = self;
         let work = Work { rebuilt: index.settle(inventory, vocab, interest), ..Work::default() };
+        Lots::follow(&mut index.free, inventory);
+        index.bound.iter_mut().for_each(|bound| Lots::follow(bound, inventory));
         if work.rebuilt {
             cache.stocks.touched.note_all();
         }

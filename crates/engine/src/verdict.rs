@@ -13,6 +13,7 @@ use crate::cycle::{Decision, Short};
 use crate::fleet::Fleet;
 use crate::index::is_live;
 use crate::intern::{Map, NONE};
+use crate::lots::Shelved;
 use crate::needs::Demand;
 
 /// Why a need is short. The names are stable.
@@ -171,8 +172,8 @@ impl<'a> Judge<'a> {
                 of_machine.extend(shorts[at].acquired.iter().map(|machine| (*machine, turn)));
             }
             let mut latest = vec![0; index.classes.len()];
-            for lot in &index.free.lots {
-                for machine in &lot.machines {
+            for lot in 0..index.free.lots.len() as u32 {
+                for Shelved { machine, .. } in index.free.machines(lot) {
                     // A machine nobody took was free at every turn.
                     let turn = of_machine.get(machine).copied().unwrap_or(usize::MAX);
                     let class = index.classes.of_kind(inventory.decided(*machine).kind) as usize;

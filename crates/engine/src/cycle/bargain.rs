@@ -12,12 +12,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+use smallvec::SmallVec;
+
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
 use crate::classes::Classes;
 use crate::intern::Map;
-use crate::inventory::Inventory;
-use crate::lots::Domain;
+use crate::lots::{Domain, Shelved};
 use crate::needs::Demand;
 use crate::vocab::{Amounts, Dim};
 
@@ -131,6 +132,49 @@ impl Rank {
     pub(crate) fn share(&self) -> f64 {
         f64::from_bits(self.share.0)
     }
+
+    /// The first parts of it, tier and price of a share, as a number that orders alike.
+    pub(crate) fn key(&self) -> u64 {
+        let Self { tier, per_share, speculative, .. } = *self;
+        Asking { tier, usd_per_hour: f64::from_bits(per_share), speculative }.key()
+    }
+}
+
+/// Tells, for a fraction of what ranking costs, that a machine cannot come before some place in bargain order. Of dozens of shapes
+/// a need is offered few are worth a rank.
+pub(crate) struct Estimate {
+    /// The dimensions of the demand, and one over the amount.
+    inverse: SmallVec<[(Dim, f64); 4]>,
+}
+
+impl Estimate {
+    pub(crate) fn new(demand: &Demand) -> Self {
+        let inverse = |amount: u64| if amount == 0 { 0.0 } else { 1.0 / amount as f64 };
+        Self { inverse: demand.aggregate.iter().map(|(dim, amount)| (*dim, inverse(*amount))).collect() }
+    }
+
+    /// A number not above the [`Rank::key`] of machines that provide this and ask no less than `cost` says; `None` if they add
+    /// nothing to what is missing.
+    pub(crate) fn key(&self, provides: &[u64], missing: &[(Dim, u64)], cost: u64) -> Option<u64> {
+        // Sums of millions of rounded numbers are closer to each other than this.
+        const SLACK: f64 = 1e-9;
+        let mut share = 0.0;
+        for ((dim, inverse), (_, left)) in self.inverse.iter().zip(missing) {
+            // No amount is above 2^63-1, and signed numbers are converted faster.
+            share += provides[*dim as usize].min(*left).cast_signed() as f64 * inverse;
+        }
+        if share <= 0.0 {
+            return None;
+        }
+        let (tier, asking) = Asking::of_key(cost);
+        if !asking.is_finite() {
+            return Some(cost);
+        }
+        let per_share = asking / share * (1.0 - SLACK);
+        // The smallest numbers are rounded coarsely, and the largest turn into infinity.
+        let per_share = if per_share < 1e-280 { 0.0 } else { per_share.min(f64::MAX / 2.0) };
+        Some(Asking { tier, usd_per_hour: per_share, speculative: false }.key())
+    }
 }
 
 impl Line {
@@ -167,11 +211,13 @@ pub(crate) struct Bargain<'a> {
     demand: &'a Demand,
     classes: &'a Classes,
     heap: BinaryHeap<Reverse<(Rank, u32)>>,
+    /// What lines without a rank ask at least.
+    waiting: BinaryHeap<Reverse<(u64, u32)>>,
     aside: Vec<Reverse<(Rank, u32)>>,
 }
 
 impl<'a> Bargain<'a> {
-    /// Ranks all lines for what is missing.
+    /// Gets ready to pick for what is missing.
     pub(crate) fn new(
         lines: &'a mut [Line],
         shelf: CellShelf<'a>,
@@ -179,16 +225,20 @@ impl<'a> Bargain<'a> {
         missing: &[(Dim, u64)],
         classes: &'a Classes,
     ) -> Self {
-        let ranked = (0..).zip(&*lines).filter_map(|(number, line)| {
-            line.rank(demand, missing, classes).map(|rank| Reverse((rank, number)))
+        let estimate = Estimate::new(demand);
+        let waiting = (0..).zip(&*lines).filter_map(|(number, line)| {
+            let Reverse(head) = line.heap.peek()?;
+            let least = estimate.key(classes.provides(line.class), missing, head.cost)?;
+            Some(Reverse((least, number)))
         });
-        let heap = ranked.collect::<Vec<_>>().into();
-        Self { lines, shelf, demand, classes, heap, aside: Vec::new() }
+        let waiting = waiting.collect::<Vec<_>>().into();
+        Self { lines, shelf, demand, classes, heap: BinaryHeap::new(), waiting, aside: Vec::new() }
     }
 
     /// Takes the first machine in bargain order of those whose domain is permitted.
     pub(crate) fn next(&mut self, missing: &[(Dim, u64)], permits: impl Fn(u32) -> bool) -> Option<Pick> {
         let pick = loop {
+            self.rank_the_first(missing);
             let Some(Reverse((known, number))) = self.heap.pop() else { break None };
             let line = &mut self.lines[number as usize];
             let Some(rank) = line.rank(self.demand, missing, self.classes) else { continue };
@@ -208,6 +258,18 @@ impl<'a> Bargain<'a> {
         pick
     }
 
+    /// Ranks every line that might come before the best that has a rank. What waits only gets dearer as less is missing.
+    fn rank_the_first(&mut self, missing: &[(Dim, u64)]) {
+        while let Some(Reverse((least, number))) = self.waiting.peek().copied() {
+            if self.heap.peek().is_some_and(|Reverse((rank, _))| rank.key() < least) {
+                return;
+            }
+            self.waiting.pop();
+            let rank = self.lines[number as usize].rank(self.demand, missing, self.classes);
+            self.heap.extend(rank.map(|rank| Reverse((rank, number))));
+        }
+    }
+
     /// Picks until nothing is missing or nothing is left.
     pub(crate) fn cover(&mut self, missing: &mut Amounts) -> Vec<Pick> {
         let mut picked = Vec::new();
@@ -225,16 +287,15 @@ impl<'a> Bargain<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct CellShelf<'a> {
     pub(crate) cells: &'a Domain,
-    pub(crate) inventory: &'a Inventory,
     pub(crate) taken: &'a Bits,
 }
 
 impl CellShelf<'_> {
     fn from(&self, head: Head, at: u32) -> Option<Head> {
         let rest = &self.cells.machines(head.list)[at as usize..];
-        let ahead = rest.iter().position(|machine| !self.taken.contains(*machine))?;
-        let (machine, at) = (rest[ahead], at + ahead as u32);
-        let order = self.inventory.row(machine).order | head.order & SPECULATIVE;
+        let ahead = rest.iter().position(|one| !self.taken.contains(one.machine))?;
+        let (Shelved { order, machine }, at) = (rest[ahead], at + ahead as u32);
+        let order = order | head.order & SPECULATIVE;
         Some(Head { order, at, machine, ..head })
     }
 

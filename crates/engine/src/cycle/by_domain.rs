@@ -51,7 +51,7 @@ impl<'b, 'a> FreeByDomain<'b, 'a> {
             if !members.contains(lot.class) {
                 continue;
             }
-            let left = cells.machines(*cell).iter().filter(|machine| !self.market.taken.contains(**machine));
+            let left = cells.machines(*cell).iter().filter(|one| !self.market.taken.contains(one.machine));
             let left = left.count();
             if left == 0 {
                 continue;

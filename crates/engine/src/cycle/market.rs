@@ -78,7 +78,7 @@ impl<'a> Market<'a> {
             taken: Bits::with_bound(sources.inventory.bound()),
             done: vec![0; sources.index.free.lots.len()],
             left: sources.index.free_counts(),
-            ranks: Vec::new(),
+            ranks: Ranks::default(),
             moves: Vec::new(),
         }
     }
@@ -165,8 +165,7 @@ impl<'a> Market<'a> {
 
     /// The cells of a domain key as they stand.
     pub(crate) fn cells(&self, domain: usize) -> CellShelf<'_> {
-        let Sources { inventory, index, .. } = self.sources;
-        CellShelf { cells: &index.free.domains[domain], inventory, taken: &self.taken }
+        CellShelf { cells: &self.sources.index.free.domains[domain], taken: &self.taken }
     }
 
     /// The lines some cells make for a need.
@@ -233,9 +232,9 @@ impl<'a> Market<'a> {
         let class = sources.class_of(pick.machine);
         self.left[class as usize] += 1;
         let lot = index.free_lot(class, row);
-        let machines = &index.free.lots[lot as usize].machines;
-        let at = machines.partition_point(|machine| inventory.row(*machine).order < row.order) as u32;
-        debug_assert_eq!(machines[at as usize], pick.machine, "a returned machine lies in its lot");
+        let machines = index.free.machines(lot);
+        let at = machines.partition_point(|one| one.order < row.order) as u32;
+        debug_assert_eq!(machines[at as usize].machine, pick.machine, "a returned machine lies in its lot");
         let done = &mut self.done[lot as usize];
         *done = (*done).min(at);
         for open in 0..self.open.len() {
@@ -284,7 +283,7 @@ impl<'a> Market<'a> {
                     let count = if is_whole {
                         machines.len() as u32
                     } else {
-                        machines.iter().filter(|machine| !taken.contains(**machine)).count() as u32
+                        machines.iter().filter(|one| !taken.contains(one.machine)).count() as u32
                     };
                     if count > 0 {
                         table.add(cells.cells[cell as usize].value, count, provides);

@@ -5,9 +5,9 @@
 
 use crate::bits::Bits;
 use crate::classes::{Classes, RequirementSets};
-use crate::intern::{Map, NONE};
+use crate::intern::Map;
 use crate::needs::Demand;
-use crate::vocab::Amounts;
+use crate::vocab::{Amounts, Dim};
 
 /// So many wordings are kept without a second thought.
 const WORDINGS_FLOOR: usize = 1 << 14;
@@ -59,14 +59,63 @@ impl SupplySet {
     }
 }
 
+/// The shapes of all classes.
+#[derive(Clone, Default)]
+struct Shapes {
+    /// Shape by shape in order, one of its classes.
+    classes: Vec<u32>,
+    /// By class, the place of its shape.
+    of_class: Vec<u32>,
+}
+
+impl Shapes {
+    fn new(classes: &Classes) -> Self {
+        let mut shapes = Self { classes: Vec::new(), of_class: vec![0; classes.len()] };
+        for class in classes.by_shape() {
+            if shapes.classes.last().is_none_or(|last| classes.shape(*last) != classes.shape(class)) {
+                shapes.classes.push(class);
+            }
+            shapes.of_class[class as usize] = shapes.classes.len() as u32 - 1;
+        }
+        shapes
+    }
+
+    fn is_empty(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// The classes of those admitted that hold a smallest unit, shape by shape, and the same as a set.
+    fn counting(&self, admitted: &Bits, min_unit: &[(Dim, u64)], all: &Classes) -> (Vec<u32>, Bits) {
+        // Whether a machine is large enough depends on its shape.
+        let is_large = |class: &u32| all.covers(*class, min_unit);
+        let large: Vec<bool> = self.classes.iter().map(is_large).collect();
+        let mut ends = vec![0; self.classes.len() + 1];
+        let mut members = Bits::with_bound(all.len());
+        let shape_of = |class: u32| self.of_class[class as usize] as usize;
+        for class in admitted.iter().filter(|class| large[shape_of(*class)]) {
+            members.insert(class);
+            ends[shape_of(class) + 1] += 1;
+        }
+        for shape in 1..ends.len() {
+            ends[shape] += ends[shape - 1];
+        }
+        let mut counting = vec![0; ends[self.classes.len()]];
+        for class in members.iter() {
+            let next = &mut ends[shape_of(class)];
+            counting[*next] = class;
+            *next += 1;
+        }
+        (counting, members)
+    }
+}
+
 /// All supply sets asked for while the classes stay as they are.
 #[derive(Clone, Default)]
 pub(crate) struct SupplySets {
     sets: Vec<SupplySet>,
     by_members: Map<Bits, u32>,
     by_wording: Map<(u32, Amounts), u32>,
-    /// All classes, shape by shape.
-    by_shape: Vec<u32>,
+    shapes: Shapes,
     classes: usize,
     generation: u64,
     /// Grows whenever sets are numbered anew.
@@ -95,21 +144,10 @@ impl SupplySets {
             return *number;
         }
         let admitted = sets.admits(demand.requirements);
-        if self.by_shape.len() != classes.len() {
-            self.by_shape = classes.by_shape();
+        if self.shapes.is_empty() {
+            self.shapes = Shapes::new(classes);
         }
-        let (mut counting, mut members) = (Vec::new(), Bits::with_bound(classes.len()));
-        // Whether a machine is large enough depends on its shape.
-        let (mut shape, mut is_large_enough) = (NONE, false);
-        for class in self.by_shape.iter().copied().filter(|class| admitted.contains(*class)) {
-            if classes.shape(class) != shape {
-                (shape, is_large_enough) = (classes.shape(class), classes.covers(class, &demand.min_unit));
-            }
-            if is_large_enough {
-                members.insert(class);
-                counting.push(class);
-            }
-        }
+        let (counting, members) = self.shapes.counting(admitted, &demand.min_unit, classes);
         let next = self.sets.len() as u32;
         let number = *self.by_members.entry(members.clone()).or_insert(next);
         if number == next {

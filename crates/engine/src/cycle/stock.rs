@@ -12,16 +12,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bigfleet_model::penalty::PenaltyBucket;
+use smallvec::SmallVec;
 
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
 use crate::classes::Classes;
 use crate::index::split_free_rank;
 use crate::intern::{Map, NONE};
+use crate::lots::Shelved;
 use crate::needs::Demand;
 use crate::vocab::Amounts;
 
-use super::bargain::{Pick, Rank, SPECULATIVE};
+use super::bargain::{Estimate, Pick, Rank, SPECULATIVE};
 use super::book::Book;
 use super::prices::Asking;
 use super::sets::{SupplySet, SupplySets};
@@ -72,14 +74,21 @@ struct Best {
     cost: u64,
     /// The machine's place in the order of ids, with [`SPECULATIVE`].
     order: u64,
-    /// [`NONE`] if it must be looked for.
+    /// [`NONE`] if it must be looked for; then nothing is cheaper than `cost`.
     machine: u32,
 }
 
-const UNKNOWN: Best = Best { cost: 0, order: 0, machine: NONE };
+const UNKNOWN: Best = Best::at_least(0);
 
 /// Nothing is left of a shape, until something is heard of it.
-const EMPTY: Best = Best { cost: NOTHING, order: 0, machine: NONE };
+const EMPTY: Best = Best::at_least(NOTHING);
+
+impl Best {
+    /// What must be looked for, and will not be cheaper than this.
+    const fn at_least(cost: u64) -> Self {
+        Self { cost, order: 0, machine: NONE }
+    }
+}
 
 /// The lots of one class and colour.
 #[derive(Clone)]
@@ -154,17 +163,24 @@ pub(crate) struct Shelf<'s, 'a> {
 
 impl Shelf<'_, '_> {
     /// The first machine left of a lot.
-    fn first(&mut self, lot: u32) -> Option<u32> {
+    fn first(&mut self, lot: u32) -> Option<Shelved> {
         let done = &mut self.done[lot as usize];
-        let rest = &self.sources.index.free.lots[lot as usize].machines[*done as usize..];
-        let ahead = rest.iter().position(|machine| !self.taken.contains(*machine));
+        let rest = &self.sources.index.free.machines(lot)[*done as usize..];
+        let ahead = rest.iter().position(|one| !self.taken.contains(one.machine));
         *done += ahead.unwrap_or(rest.len()) as u32;
         ahead.map(|ahead| rest[ahead])
     }
 }
 
-/// Room for the ranks of one need, used again for the next.
-pub(crate) type Ranks = Vec<Reverse<(Rank, u32)>>;
+/// Room for what one need ranks, used again for the next: shapes that have a rank, and what those that have none ask at least.
+#[derive(Default)]
+pub(crate) struct Ranks {
+    ranked: Vec<Reverse<Ranked>>,
+    waiting: Vec<Reverse<(u64, u32)>>,
+}
+
+/// A rank, of which shape, and how many machines had been picked when it was worked out.
+type Ranked = (Rank, u32, u32);
 
 impl Stock {
     /// Catches up with the fleet and with what changed since it was last opened.
@@ -213,8 +229,8 @@ impl Stock {
         }
         self.bounds.clear();
         self.bounds.resize(self.slots.len(), NOTHING);
-        for lot in &sources.index.free.lots {
-            if !lot.machines.is_empty() {
+        for (number, lot) in (0..).zip(&sources.index.free.lots) {
+            if !sources.index.free.machines(number).is_empty() {
                 let (cost, colour) = self.book.of(lot.rank);
                 let slot = self.slot(lot.class, colour, sources.classes) as usize;
                 self.bounds[slot] = self.bounds[slot].min(cost);
@@ -252,6 +268,7 @@ impl Stock {
         let Self { book, slots, bounds, .. } = self;
         let slot = &mut slots[number as usize];
         if slot.best.machine != NONE && !shelf.taken.contains(slot.best.machine) {
+            debug_assert_eq!(slot.best.cost, bounds[number as usize], "who is known sets the bound");
             return Some(slot.best);
         }
         let lots = &*shelf.sources.index.free;
@@ -276,10 +293,9 @@ impl Stock {
             let (mut best, mut count) = (None::<Best>, 0);
             for (_, lot) in equal {
                 count += 1;
-                let Some(machine) = shelf.first(*lot) else { continue };
+                let Some(Shelved { order, machine }) = shelf.first(*lot) else { continue };
                 let speculative = split_free_rank(lots.lots[*lot as usize].rank).speculative;
-                let order =
-                    shelf.sources.inventory.row(machine).order | if speculative { SPECULATIVE } else { 0 };
+                let order = order | if speculative { SPECULATIVE } else { 0 };
                 let one = Best { cost, order, machine };
                 best = Some(best.map_or(one, |best| best.min(one)));
             }
@@ -293,22 +309,29 @@ impl Stock {
 
     /// The best machine left of some slots.
     fn best_of(&mut self, slots: &[u32], shelf: &mut Shelf<'_, '_>) -> Option<Best> {
-        let cheapest = slots.iter().copied().min_by_key(|slot| self.bounds[*slot as usize])?;
-        if self.bounds[cheapest as usize] == NOTHING {
-            return None;
-        }
-        let mut best = self.best_of_slot(cheapest, shelf);
-        for slot in slots.iter().copied().filter(|slot| *slot != cheapest) {
-            let bound = self.bounds[slot as usize];
-            if best.is_none_or(|best| bound <= best.cost) {
-                let one = self.best_of_slot(slot, shelf);
-                best = match (best, one) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                };
+        loop {
+            // The slots that nothing is cheaper than, in one pass. Many slots are dearer, few are equal.
+            let (mut least, mut cheapest) = (NOTHING, SmallVec::<[u32; 16]>::new());
+            for slot in slots.iter().copied() {
+                let bound = self.bounds[slot as usize];
+                if bound > least || bound == NOTHING {
+                    continue;
+                }
+                if bound < least {
+                    least = bound;
+                    cheapest.clear();
+                }
+                cheapest.push(slot);
+            }
+            if least == NOTHING {
+                return None;
+            }
+            let found = cheapest.iter().filter_map(|slot| self.best_of_slot(*slot, shelf)).min();
+            // Where the bound was too low it is exact now.
+            if let Some(best) = found.filter(|best| best.cost == least) {
+                return Some(best);
             }
         }
-        best
     }
 
     /// Brings the stream of a set up to the present, making it if there is none.
@@ -323,12 +346,15 @@ impl Stock {
         if stream.era == self.era && self.improved.len() - stream.heard <= NOTES {
             for slot in &self.improved[stream.heard..] {
                 let one = &self.slots[*slot as usize];
-                if one.colour != 0 {
-                    if let Some(at) = stream.extras.iter().position(|extra| extra == slot) {
-                        stream.best[set.shapes.len() + at] = UNKNOWN;
-                    }
-                } else if set.members.contains(one.class) {
-                    stream.best[set.place_of_shape(one.shape)] = UNKNOWN;
+                let at = if one.colour != 0 {
+                    let extra = stream.extras.iter().position(|extra| extra == slot);
+                    extra.map(|extra| set.shapes.len() + extra)
+                } else {
+                    set.members.contains(one.class).then(|| set.place_of_shape(one.shape))
+                };
+                if let Some(at) = at {
+                    let best = &mut stream.best[at];
+                    *best = Best::at_least(best.cost.min(self.bounds[*slot as usize]));
                 }
             }
         } else {
@@ -359,37 +385,86 @@ impl Stock {
         ranks: &mut Ranks,
     ) -> Vec<Pick> {
         let mut stream = self.stream(number, set);
-        ranks.clear();
-        for at in 0..stream.best.len() as u32 {
-            if let Some((rank, _)) = self.rank(&mut stream, at, set, demand, missing, shelf) {
-                ranks.push(Reverse((rank, at)));
-            }
-        }
-        let mut heap = BinaryHeap::from(std::mem::take(ranks));
+        let Ranks { ranked, waiting } = std::mem::take(ranks);
+        let mut waiting = self.estimates(waiting, &mut stream, set, demand, missing, shelf);
+        let mut ranked = BinaryHeap::from(ranked);
         let mut picked = Vec::new();
-        while let Some(Reverse((known, at))) = heap.pop() {
-            let Some((rank, class)) = self.rank(&mut stream, at, set, demand, missing, shelf) else {
-                continue;
-            };
-            debug_assert!(rank >= known, "ranks only rise as less is missing");
-            // It is a lower bound for what comes next; it is looked at again before it is believed.
-            heap.push(Reverse((rank, at)));
-            if rank != known {
+        loop {
+            let now = picked.len() as u32;
+            // Who might come before the best that is ranked is ranked first. What waits only gets dearer as less is missing.
+            while let Some(Reverse((_, at))) = waiting.peek().copied().filter(|Reverse((least, _))| {
+                ranked.peek().is_none_or(|Reverse((rank, ..)): &Reverse<Ranked>| *least <= rank.key())
+            }) {
+                waiting.pop();
+                let rank = self.rank(&mut stream, at, set, demand, missing, shelf);
+                ranked.extend(rank.map(|rank| Reverse((rank, at, now))));
+            }
+            let Some(Reverse((known, at, ranked_at))) = ranked.pop() else { break };
+            if ranked_at < now {
+                // It was a lower bound: less is missing now.
+                let rank = self.rank(&mut stream, at, set, demand, missing, shelf);
+                debug_assert!(rank.is_none_or(|rank| rank >= known), "ranks only rise as less is missing");
+                ranked.extend(rank.map(|rank| Reverse((rank, at, now))));
                 continue;
             }
             let Best { cost, machine, .. } = stream.best[at as usize];
+            let class = self.class_of(&stream, at as usize, set);
             shelf.taken.insert(machine);
             picked.push(Pick { machine, class, cost });
             if subtract(missing, shelf.sources.classes.provides(class)) {
                 break;
             }
+            ranked.push(Reverse((known, at, now)));
         }
-        *ranks = heap.into_vec();
+        *ranks = Ranks { ranked: ranked.into_vec(), waiting: waiting.into_vec() };
+        ranks.ranked.clear();
         self.streams.insert(number, stream);
         picked
     }
 
-    /// The rank of the best machine of a shape as things stand, and a class of the shape; `None` if it adds nothing.
+    /// What machines of each shape ask at least that adds anything.
+    fn estimates(
+        &self,
+        mut room: Vec<Reverse<(u64, u32)>>,
+        stream: &mut Stream,
+        set: &SupplySet,
+        demand: &Demand,
+        missing: &Amounts,
+        shelf: &Shelf<'_, '_>,
+    ) -> BinaryHeap<Reverse<(u64, u32)>> {
+        let estimate = Estimate::new(demand);
+        room.clear();
+        for (at, best) in stream.best.iter_mut().enumerate() {
+            if *best == UNKNOWN {
+                let slots = match at.checked_sub(set.shapes.len()) {
+                    Some(extra) => std::slice::from_ref(&stream.extras[extra]),
+                    None => set.of_shape(at),
+                };
+                let least = slots.iter().map(|slot| self.bounds[*slot as usize]).min();
+                *best = Best::at_least(least.unwrap_or(NOTHING));
+            }
+            if *best == EMPTY {
+                continue;
+            }
+            let class = match at.checked_sub(set.shapes.len()) {
+                Some(extra) => self.slots[stream.extras[extra] as usize].class,
+                None => set.shapes[at].class,
+            };
+            let least = estimate.key(shelf.sources.classes.provides(class), missing, best.cost);
+            room.extend(least.map(|least| Reverse((least, at as u32))));
+        }
+        room.into()
+    }
+
+    /// A class of the shape at a place of a stream.
+    fn class_of(&self, stream: &Stream, at: usize, set: &SupplySet) -> u32 {
+        match at.checked_sub(set.shapes.len()) {
+            Some(extra) => self.slots[stream.extras[extra] as usize].class,
+            None => set.shapes[at].class,
+        }
+    }
+
+    /// The rank of the best machine of a shape as things stand; `None` if it adds nothing.
     fn rank(
         &mut self,
         stream: &mut Stream,
@@ -398,21 +473,16 @@ impl Stock {
         demand: &Demand,
         missing: &Amounts,
         shelf: &mut Shelf<'_, '_>,
-    ) -> Option<(Rank, u32)> {
+    ) -> Option<Rank> {
         let at = at as usize;
-        let extra = at.checked_sub(set.shapes.len()).map(|extra| stream.extras[extra]);
-        let class = match extra {
-            Some(slot) => self.slots[slot as usize].class,
-            None => set.shapes[at].class,
-        };
-        let provides = shelf.sources.classes.provides(class);
+        let provides = shelf.sources.classes.provides(self.class_of(stream, at, set));
         if !contributes(provides, missing) {
             return None;
         }
         let mut best = stream.best[at];
         if best != EMPTY && (best.machine == NONE || shelf.taken.contains(best.machine)) {
-            let found = match extra {
-                Some(slot) => self.best_of_slot(slot, shelf),
+            let found = match at.checked_sub(set.shapes.len()) {
+                Some(extra) => self.best_of_slot(stream.extras[extra], shelf),
                 None => self.best_of(set.of_shape(at), shelf),
             };
             best = found.unwrap_or(EMPTY);
@@ -423,8 +493,6 @@ impl Stock {
         }
         let (tier, asking) = Asking::of_key(best.cost);
         let speculative = best.order & SPECULATIVE != 0;
-        let rank =
-            Rank::of((tier, asking, speculative), provides, demand, missing, best.order & !SPECULATIVE)?;
-        Some((rank, class))
+        Rank::of((tier, asking, speculative), provides, demand, missing, best.order & !SPECULATIVE)
     }
 }

@@ -9,6 +9,7 @@ use bigfleet_model::need::{Need, NeedKey};
 
 use crate::amounts::is_zero;
 use crate::fleet::Fleet;
+use crate::lots::Lots;
 use crate::needs::Demand;
 use crate::options::Options;
 
@@ -39,6 +40,7 @@ impl Fleet {
         // What was observed since the last cycle is not part of the question.
         base.inventory.undo_changes();
         base.index.ensure_bound(&base.inventory);
+        base.index.bound.iter_mut().for_each(|bound| Lots::follow(bound, &base.inventory));
         Trials { base, options, now_unix_nanos }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::binary_heap::PeekMut;
 use crate::amounts::{contributes, subtract};
 use crate::bits::Bits;
 use crate::intern::Map;
-use crate::lots::Lots;
+use crate::lots::{Lots, Shelved};
 use crate::vocab::Amounts;
 
 use super::bargain::Head;
@@ -57,7 +57,7 @@ impl VictimHeap {
         &mut self,
         round: bool,
         done: &mut [u32],
-        machines: impl Fn(u32) -> &'l [u32],
+        machines: impl Fn(u32) -> &'l [Shelved],
         taken: &Bits,
         eligible: Eligible<'_>,
     ) -> Option<Head> {
@@ -69,15 +69,14 @@ impl VictimHeap {
                 return Some(top.0);
             }
             let rest = &machines(list)[*place as usize..];
-            let ahead = rest.iter().position(|machine| eligible.is_up(*machine, round, taken));
+            let ahead = rest.iter().position(|one| eligible.is_up(one.machine, round, taken));
             *place += ahead.unwrap_or(rest.len()) as u32;
             match ahead {
                 None => {
                     PeekMut::pop(top);
                 }
                 Some(ahead) => {
-                    let machine = rest[ahead];
-                    let order = eligible.sources.inventory.row(machine).order;
+                    let Shelved { order, machine } = rest[ahead];
                     top.0 = Head { at: *place, machine, order, ..top.0 };
                 }
             }
@@ -144,7 +143,7 @@ impl Victims {
         }
         queue.heard = self.returns.len();
         let mut picked = Vec::new();
-        let machines = |lot: u32| &*bound.lots[lot as usize].machines;
+        let machines = |lot: u32| bound.machines(lot);
         for round in ROUNDS {
             let done = &mut self.done[usize::from(round)];
             let heap = &mut queue.rounds[usize::from(round)];
@@ -173,8 +172,8 @@ impl Victims {
     pub(crate) fn give_back(&mut self, machine: u32, bound: &Lots, sources: Sources<'_>) {
         let row = sources.inventory.row(machine);
         let lot = bound.find(sources.class_of(machine), row.worth).expect("a victim lies in a lot");
-        let machines = &bound.lots[lot as usize].machines;
-        let at = machines.partition_point(|m| sources.inventory.row(*m).order < row.order) as u32;
+        let machines = bound.machines(lot);
+        let at = machines.partition_point(|one| one.order < row.order) as u32;
         for done in &mut self.done {
             let done = &mut done[lot as usize];
             *done = (*done).min(at);

@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::index::free_rank;
 use crate::intern::Map;
 use crate::inventory::Row;
-use crate::lots::Lots;
+use crate::lots::{Lots, Shelved};
 use crate::options::Options;
 use crate::vocab::{Amounts, Dim};
 
@@ -341,12 +341,14 @@ impl<'a> Explainer<'a> {
         let Fleet { index, inventory, sets, .. } = self.fleet;
         let demand = seen.demand();
         let mut best: Option<(P, u64, u32)> = None;
-        let mut consider = |class: u32, rank: u32, machines: &[u32]| {
+        let mut consider = |class: u32, rank: u32, machines: &[Shelved]| {
             let Some(place) = place(class, rank) else { return };
             if best.is_some_and(|(first, ..)| compare(place, first).is_gt()) {
                 return;
             }
-            let Some(machine) = machines.iter().find(|machine| left(machine)) else { return };
+            let Some(machine) = machines.iter().map(|one| &one.machine).find(|machine| left(machine)) else {
+                return;
+            };
             let order = inventory.decided(*machine).order;
             let precedes = |(first, first_order, _): (P, u64, u32)| {
                 compare(place, first).then(order.cmp(&first_order)).is_lt()
@@ -368,9 +370,9 @@ impl<'a> Explainer<'a> {
             }
         } else {
             for class in admitted.iter().filter(|class| counts(*class)) {
-                for lot in lots.of_class(class) {
-                    let lot = &lots.lots[*lot as usize];
-                    consider(lot.class, lot.rank, &lot.machines);
+                for number in lots.of_class(class) {
+                    let lot = &lots.lots[*number as usize];
+                    consider(lot.class, lot.rank, lots.machines(*number));
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::cycle::Decision;
 use crate::fleet::Fleet;
 use crate::index::{FreeTerms, split_free_rank};
 use crate::intern::Map;
-use crate::lots::Lot;
+use crate::lots::Lots;
 use crate::needs::Demand;
 
 /// The free machines that count for a need and that the last cycle gave to nobody.
@@ -46,13 +46,15 @@ impl Taken {
     }
 
     /// How many machines of a lot are left.
-    fn left(&self, lot: &Lot) -> usize {
-        lot.machines.len() - self.by_lot.get(&(lot.class, lot.rank)).copied().unwrap_or(0)
+    fn left(&self, lots: &Lots, number: u32) -> usize {
+        let lot = &lots.lots[number as usize];
+        lots.machines(number).len() - self.by_lot.get(&(lot.class, lot.rank)).copied().unwrap_or(0)
     }
 
     /// The first machine of a lot, by id, that is left.
-    fn first(&self, lot: &Lot) -> Option<u32> {
-        lot.machines.iter().copied().find(|machine| !self.machines.contains(*machine))
+    fn first(&self, lots: &Lots, number: u32) -> Option<u32> {
+        let mut machines = lots.machines(number).iter().map(|one| one.machine);
+        machines.find(|machine| !self.machines.contains(*machine))
     }
 }
 
@@ -67,18 +69,18 @@ impl Fleet {
         let mut cheapest: Option<(f64, u64, u32)> = None;
         let admitted = self.sets.admits(demand.requirements).iter();
         let counting = admitted.filter(|class| classes.covers(*class, &demand.min_unit));
-        for lot in counting.flat_map(|class| free.of_class(class)).map(|lot| &free.lots[*lot as usize]) {
-            let left = taken.left(lot);
+        for lot in counting.flat_map(|class| free.of_class(class)).copied() {
+            let left = taken.left(free, lot);
             if left == 0 {
                 continue;
             }
-            let FreeTerms { terms, speculative, .. } = split_free_rank(lot.rank);
+            let FreeTerms { terms, speculative, .. } = split_free_rank(free.lots[lot as usize].rank);
             *if speculative { &mut available.speculative } else { &mut available.idle } += left;
             let price = self.vocab.price_and_probability(terms).0;
             if cheapest.is_some_and(|(best, ..)| price.total_cmp(&best).is_gt()) {
                 continue;
             }
-            let machine = taken.first(lot).expect("a lot with machines left has a first one");
+            let machine = taken.first(free, lot).expect("a lot with machines left has a first one");
             let order = self.inventory.decided(machine).order;
             let is_better = |(best, best_order, _)| by_price(price, order, best, best_order).is_lt();
             if cheapest.is_none_or(is_better) {

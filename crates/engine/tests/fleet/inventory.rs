@@ -5,7 +5,7 @@ use bigfleet_model::label::Labels;
 use bigfleet_model::machine::{HostRef, Machine};
 use bigfleet_model::need::NeedKey;
 
-use super::build::{configured, cpu, decide, everything, fleet_of, idle, need};
+use super::build::{configured, cpu, decide, everything, fleet_of, gang, idle, need, racked};
 
 #[test]
 fn a_record_is_new_changed_or_unchanged() {
@@ -160,4 +160,53 @@ fn a_key_with_a_value_of_its_own_on_every_machine_is_only_slow() {
     let decision = fleet.cycle(&Options::default(), 2);
     assert_eq!(decision.actions.len(), 65_999, "all but h5 are excess");
     assert!(decision.actions.iter().all(|action| &*action.machine != "m5"));
+}
+
+#[test]
+fn ids_that_come_later_change_places_in_lists_that_are_kept() {
+    // Few enough to be followed one by one, many enough that all places in the order of ids are given anew.
+    let (early, late) = (0..1_600_u32, 0..130_u32);
+    let rack = |number: u32| format!("rack-{}", number % 7);
+    let early_one = |number: u32| match number % 4 {
+        0 => configured(&format!("m-{number:05}-b"), "bank"),
+        _ => racked(idle(&format!("m-{number:05}-b")), &rack(number)),
+    };
+    let late_one = |number: u32| racked(idle(&format!("m-{:05}-a", number * 12)), &rack(number));
+    let tell = |fleet: &mut Fleet, more: u64| {
+        let rows = vec![need("shop", 50, 160 + more), gang("shop", "train", 40 + more)];
+        fleet.replace("shop", rows, 1).expect("a good roll-up");
+        fleet.replace("bank", vec![need("bank", 1, 8 * 380)], 1).expect("a good roll-up");
+    };
+    let mut lived = fleet_of(early.clone().map(early_one));
+    tell(&mut lived, 0);
+    decide(&mut lived);
+    // The index of bound machines is kept from here on: somebody preempts.
+    let beyond = need("beyond", 90, 8 * 2_000);
+    lived.replace("beyond", vec![beyond.clone()], 2).expect("a good roll-up");
+    decide(&mut lived);
+    decide(&mut lived);
+    let seen = lived.fork();
+    for number in late.clone() {
+        assert_eq!(lived.observe(&late_one(number)), Ok(Observed::New));
+    }
+    tell(&mut lived, 8);
+    let fresh = |gone: &[&str]| {
+        let all = early.clone().map(early_one).chain(late.clone().map(late_one));
+        let mut fleet = fleet_of(all.filter(|machine| !gone.contains(&&*machine.id)));
+        tell(&mut fleet, 8);
+        fleet.replace("beyond", vec![beyond.clone()], 2).expect("a good roll-up");
+        decide(&mut fleet)
+    };
+    let decided = decide(&mut lived);
+    assert_eq!(decided, fresh(&[]));
+    assert!(decided.iter().any(|line| line.contains("-a ")), "the late ones are used");
+    assert!(decided.iter().any(|line| line.starts_with("Preempt")));
+    // They are found again where they went.
+    let gone = ["m-00001-b", "m-00000-a", "m-00004-b", "m-00012-a", "m-01599-b"];
+    for id in gone {
+        assert!(lived.remove(id), "{id}");
+    }
+    assert_eq!(decide(&mut lived), fresh(&gone));
+    // Whoever looked before sees what was.
+    assert_eq!(seen.machine_count(), 1_600);
 }

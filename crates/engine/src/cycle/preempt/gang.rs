@@ -31,7 +31,7 @@ impl Preempt<'_, '_> {
         let cells = cells.filter(|cell| {
             members.contains(self.bound.lots[of_domain.cells[*cell as usize].lot as usize].class)
         });
-        let machines = cells.flat_map(|cell| of_domain.machines(cell)).copied();
+        let machines = cells.flat_map(|cell| of_domain.machines(cell)).map(|one| one.machine);
         let mut placed: Vec<_> =
             machines.filter_map(|machine| Some((self.place(machine)?, machine))).collect();
         placed.sort_unstable();
@@ -216,7 +216,8 @@ impl Preempt<'_, '_> {
             for class in &self.market.sets.get(number).classes {
                 for cell in self.bound.cells_of_class(domain, *class) {
                     let cells = &self.bound.domains[domain];
-                    let eligible = cells.machines(cell).iter().filter(|m| self.place(**m).is_some()).count();
+                    let eligible =
+                        cells.machines(cell).iter().filter(|one| self.place(one.machine).is_some()).count();
                     if eligible > 0 {
                         let value = cells.cells[cell as usize].value;
                         table.add(value, eligible as u32, classes.provides(*class));
