@@ -85,6 +85,17 @@ fn story(found: &Assessment) -> Story {
             some(&found.brownfield.asked_with_all)
         ),
     );
+    let adoptable: Vec<Vec<String>> = found
+        .brownfield
+        .adoptable
+        .iter()
+        .take(MOST_NODES)
+        .map(|one| vec![format!("+ {}", one.node), count(one.pods, "pod"), some(&one.adds)])
+        .collect();
+    story.columns("adopting", &adoptable, &[]);
+    if let more @ 1.. = found.brownfield.adoptable.len().saturating_sub(MOST_NODES) {
+        story.say("", format!("and {} more; --json names all", count(more as u64, "node")));
+    }
     for loss in &found.losses {
         let text = format!("{}: {} ({})", loss.field, count(loss.pods, "pod"), loss.effect);
         story.say_toned("not carried", text, if loss.effect == "Crowded" { Tone::Plain } else { Tone::Warn });
@@ -108,6 +119,9 @@ fn story(found: &Assessment) -> Story {
     story.columns("needs", &rows, &[1]);
     story
 }
+
+/// Nodes whose adoption is shown one by one.
+const MOST_NODES: usize = 20;
 
 fn some(amount: &std::collections::BTreeMap<String, String>) -> String {
     if amount.is_empty() { "nothing".into() } else { amounts(amount) }

@@ -47,8 +47,8 @@ use hands::Hands;
 use metrics::Metrics;
 pub use metrics::specimen as metrics_specimen;
 use news::News;
-pub use seen::asked;
 use seen::{NodeSeen, PodSeen, RequestSeen, UpcomingSeen};
+pub use seen::{asked, counts_as_demand};
 
 /// News that may wait for the desk.
 const QUEUE: usize = 4096;

@@ -24,6 +24,16 @@ pub(crate) const ADOPT: &str = "bigfleet.lucy.sh/adopt";
 /// The annotation on an `UpcomingNode`, and on its node, that says which machine it is.
 pub(crate) const MACHINE: &str = "bigfleet.lucy.sh/machine-id";
 
+fn is_adopted(node: &Node) -> bool {
+    node.annotations().get(ADOPT).is_some_and(|word| word == "true")
+}
+
+/// Whether pods on a node count as demand, as far as the node itself says: it is one of the fleet's machines, or somebody wants the
+/// fleet to stand in for it.
+pub fn counts_as_demand(node: &Node) -> bool {
+    node.annotations().contains_key(MACHINE) || is_adopted(node)
+}
+
 /// What a watch says.
 #[derive(Debug)]
 pub(crate) enum Listed<T> {
@@ -190,7 +200,7 @@ impl NodeSeen {
             is_cordoned: spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
             mark: node.annotations().get(DRAIN).and_then(|text| read_mark(text)),
             allocatable: amounts.map(lenient).unwrap_or_default(),
-            is_adopted: node.annotations().get(ADOPT).is_some_and(|word| word == "true"),
+            is_adopted: is_adopted(node),
             created_unix_nanos: node
                 .creation_timestamp()
                 .as_ref()

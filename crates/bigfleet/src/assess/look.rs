@@ -1,18 +1,18 @@
 //! Reading a cluster once, and what follows from it. Nothing is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_model::need::Need;
 use bigfleet_model::resource::{ResourceName, ResourceVec};
 use bigfleet_operator::demand::Demand;
 use bigfleet_operator::fit::{Guest, Hole, place};
-use bigfleet_operator_kube::asked;
+use bigfleet_operator_kube::{asked, counts_as_demand};
 use bigfleet_pod_controller::translate::{ClassDefaults, Penalties, Policy, Translation, translate};
 use bigfleet_proto::convert::resources::to_map;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, ListParams};
-use kube::{Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -73,6 +73,16 @@ pub(super) struct Brownfield {
     pub(super) pods_set_aside: u64,
     pub(super) asked_as_it_is: BTreeMap<String, String>,
     pub(super) asked_with_all: BTreeMap<String, String>,
+    /// The nodes whose pods stay out of it, with what adopting each would add.
+    pub(super) adoptable: Vec<Adoptable>,
+}
+
+/// A node that is not the fleet's.
+#[derive(Debug, Serialize)]
+pub(super) struct Adoptable {
+    pub(super) node: String,
+    pub(super) pods: u64,
+    pub(super) adds: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -146,7 +156,10 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Looked {
     let (mut all, mut as_it_is) = (Demand::new(""), Demand::new(""));
     let mut seen = Pods { count: pods.len() as u64, ..Pods::default() };
     let mut losses: BTreeMap<(&'static str, &'static str), u64> = BTreeMap::new();
-    let (mut refused, mut guests, mut set_aside) = (Vec::new(), Vec::new(), 0);
+    let counted: BTreeSet<String> =
+        nodes.iter().filter(|node| counts_as_demand(node)).map(ResourceExt::name_any).collect();
+    let mut set_aside: BTreeMap<&str, (u64, ResourceVec)> = BTreeMap::new();
+    let (mut refused, mut guests) = (Vec::new(), Vec::new());
     for pod in pods {
         let wanted = match translate(pod, &policy) {
             Translation::Skipped(skip) => {
@@ -167,15 +180,20 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Looked {
         {
             refused.push(format!("{name}: {bad}"));
         }
-        if let Some((_, unit)) = all.find(&name) {
+        let unit = all.find(&name).map(|(_, unit)| unit.clone());
+        if let Some(unit) = &unit {
             guests.push(Guest { request: unit.clone(), owner: 0, keeps_apart: false });
         }
-        if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) {
-            set_aside += 1;
-        } else {
-            seen.waiting += 1;
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        seen.waiting += u64::from(node.is_none());
+        match node.filter(|node| !counted.contains(*node)) {
+            Some(node) => {
+                let (pods, amounts) = set_aside.entry(node).or_default();
+                *pods += 1;
+                *amounts = amounts.add(&unit.unwrap_or_default());
+            }
             // What it says was checked above.
-            let _ = as_it_is.put(&name, &asked);
+            None => drop(as_it_is.put(&name, &asked)),
         }
     }
     let sum = |needs: &[Need]| needs.iter().fold(ResourceVec::ZERO, |sum, need| sum.add(&need.aggregate));
@@ -194,9 +212,17 @@ fn assess(nodes: &[Node], pods: &[Pod], classes: &[PriorityClass]) -> Looked {
         packing: pack(nodes, guests),
         needs: needs(&mut all),
         brownfield: Brownfield {
-            pods_set_aside: set_aside,
+            pods_set_aside: set_aside.values().map(|(pods, _)| pods).sum(),
             asked_as_it_is: written(&asked_as_it_is),
             asked_with_all: written(&asked_with_all),
+            adoptable: set_aside
+                .iter()
+                .map(|(node, (pods, amounts))| Adoptable {
+                    node: (*node).to_owned(),
+                    pods: *pods,
+                    adds: written(amounts),
+                })
+                .collect(),
         },
         losses: losses.collect(),
         refused,
@@ -272,7 +298,7 @@ mod tests {
     #[test]
     fn a_cluster_is_read_without_being_connected() {
         let node = |name: &str| -> Node {
-            serde_json::from_value(json!({"metadata": {"name": name}, "status": {
+            serde_json::from_value(json!({"metadata": {"name": name, "annotations": {}}, "status": {
                 "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"},
                 "conditions": [{"type": "Ready", "status": "True"}]}}))
             .unwrap()
@@ -296,10 +322,23 @@ mod tests {
         assert_eq!((found.packing.nodes_used, found.packing.pods_without_hole), (2, 0));
         assert_eq!(found.brownfield.pods_set_aside, 2);
         assert_eq!(found.brownfield.asked_as_it_is["cpu"], "3", "those that run stay out of it");
+        let adoptable: Vec<_> = found.brownfield.adoptable.iter().map(|one| (&*one.node, one.pods)).collect();
+        assert_eq!(adoptable, [("a", 1), ("b", 1)]);
+        assert_eq!(found.brownfield.adoptable[0].adds["cpu"], "3");
         assert_eq!((found.needs.len(), found.needs[0].pods), (1, 3));
         assert_eq!(
             (found.losses[0].field, found.losses[0].effect),
             ("spec.containers.ports.hostPort", "Crowded")
         );
+
+        // One of the fleet's, and one that it shall stand in for: the pods on them are demand.
+        let mut nodes = nodes;
+        for (node, annotation) in nodes.iter_mut().zip([("machine-id", "m-1"), ("adopt", "true")]) {
+            node.annotations_mut()
+                .insert(format!("bigfleet.lucy.sh/{}", annotation.0), annotation.1.to_owned());
+        }
+        let found = assess(&nodes, &pods, &[]).assessment.brownfield;
+        assert_eq!((found.pods_set_aside, found.adoptable.len()), (0, 0));
+        assert_eq!(found.asked_as_it_is["cpu"], "9");
     }
 }

@@ -1,7 +1,7 @@
 //! A cluster that had nodes before it was connected: what runs there is not bought again, unless somebody says so.
 
 use bigfleet_crds::UpcomingNode;
-use bigfleet_kube_testbed::{ControlPlane, Joiner, NewNode};
+use bigfleet_kube_testbed::{ControlPlane, Identity, Joiner, NewNode};
 use bigfleet_net::Clock as _;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cluster::{Ask, Cluster, condition, holds};
+use crate::explain::try_ask;
 use crate::fleet::Fleet;
 
 /// A node is somebody else's only after a while.
@@ -51,9 +52,31 @@ pub(crate) async fn nodes_that_were_there_are_not_bought_again(plane: &ControlPl
     shop.all_run(ns, 2).await;
     assert_eq!(bound().await, 1);
 
+    // What adopting would add is shown before it is done.
+    let kubeconfig = plane.kubeconfig_file("reader", &Identity::admin()).unwrap();
+    let assess = || {
+        let words = ["assess", "--json", "--kubeconfig", kubeconfig.to_str().unwrap()];
+        try_ask(&words).expect("an answer")["brownfield"].clone()
+    };
+    shop.until("the fleet's node to be known as one", async || {
+        (assess()["pods_set_aside"] == 1).then_some(())
+    })
+    .await;
+    let before = assess();
+    assert_eq!(
+        (&before["adoptable"][0]["node"], &before["adoptable"][0]["adds"]["cpu"]),
+        (&json!("old"), &json!("5"))
+    );
+    assert_eq!(
+        (&before["asked_as_it_is"]["cpu"], &before["asked_with_all"]["cpu"]),
+        (&json!("5"), &json!("10"))
+    );
+
     let nodes: Api<Node> = Api::all(shop.client.clone());
     let adopt = json!({"metadata": {"annotations": {"bigfleet.lucy.sh/adopt": "true"}}});
     nodes.patch("old", &PatchParams::default(), &Patch::Merge(&adopt)).await.unwrap();
+    let after = assess();
+    assert_eq!((&after["adoptable"], &after["asked_as_it_is"]), (&json!([]), &before["asked_with_all"]));
     shop.until("the fleet to stand in for the old node too", async || {
         let all = shop.requests(ns).await;
         (bound().await == 2 && all.len() == 2 && all.iter().all(|one| holds(one, "Covered"))).then_some(())
