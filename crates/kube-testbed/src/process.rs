@@ -20,6 +20,9 @@ echo $child >"$pid"
 wait $child
 "#;
 
+/// How often a program that was told to stand still is looked at, each time after whoever else wants a processor had one.
+const LOOKS: usize = 100_000;
+
 /// How much of a program's last words is shown.
 const LAST_WORDS_BYTES: usize = 4000;
 
@@ -80,9 +83,20 @@ impl Program {
         self.signal(Signal::TERM)
     }
 
-    /// Holds it where it is, as if its machine stood still, until [`Self::go_on`].
+    /// Holds it where it is, as if its machine stood still, until [`Self::go_on`]. It stands still when this returns: on a busy
+    /// machine a thread of it may go on for a moment after the signal.
     pub fn freeze(&self) -> io::Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        let tasks = format!("/proc/{}/task", self.pid()?.as_raw_nonzero());
+        for _ in 0..LOOKS {
+            let all = fs::read_dir(&tasks)?.flatten();
+            // A thread that is gone has no state.
+            if all.filter_map(|task| state_of(&task.path())).all(|state| state == 'T') {
+                return Ok(());
+            }
+            std::thread::yield_now();
+        }
+        Err(io::Error::other("it does not stand still"))
     }
 
     /// Lets it go on.
@@ -129,6 +143,13 @@ impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A task's state, as the kernel has it: `R`, `S`, `T`.
+fn state_of(task: &Path) -> Option<char> {
+    let stat = fs::read_to_string(task.join("stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    stat.rsplit(") ").next()?.chars().next()
 }
 
 /// How long a process has had a processor, as the kernel counts it: in hundredths of a second.
