@@ -14,10 +14,12 @@ mod operator;
 mod process;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bigfleet_proto::v1alpha1::{CapacityNeed, NodeSelectorRequirement};
@@ -198,26 +200,70 @@ async fn what_a_killed_test_leaves_behind_is_ended_by_the_system() {
     until("the process to be ended", || !is_there()).await;
 }
 
-/// What a command shows on a real terminal, without colours of ours.
-fn on_a_terminal(arguments: &[&str]) -> String {
-    on_a_terminal_after("", arguments)
+/// A command on a real terminal, without colours of ours. Whoever reads it is there as long as this is.
+struct Terminal {
+    process: Child,
+    keys: ChildStdin,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reading: JoinHandle<()>,
 }
 
-/// The same, with something said to the shell before it.
-fn on_a_terminal_after(before: &str, arguments: &[&str]) -> String {
-    let binary = env!("CARGO_BIN_EXE_bigfleet");
-    let words = [&[binary], arguments].concat();
-    let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
-    let line = format!("{before}{line}");
-    let output = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .env("NO_COLOR", "1")
-        .env("COLUMNS", "200")
-        .env("TERM", "xterm")
-        .stdin(Stdio::null())
-        .output()
-        .expect("script(1) is there");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+impl Terminal {
+    fn start(arguments: &[&str]) -> Self {
+        let words = [&[env!("CARGO_BIN_EXE_bigfleet")], arguments].concat();
+        let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        // The shell becomes the command: one that starts it in a group of its own would have it stopped for touching the terminal.
+        let line = format!("stty cols 160 rows 40; exec {line}");
+        let mut process = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh")
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "200")
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script(1) is there");
+        let keys = process.stdin.take().expect("it is piped");
+        let mut pipe = process.stdout.take().expect("it is piped");
+        let shown: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let kept = shown.clone();
+        let reading = std::thread::spawn(move || {
+            let mut some = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut some) {
+                kept.lock().unwrap().extend_from_slice(&some[..count]);
+            }
+        });
+        Self { process, keys, shown, reading }
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        // Whoever has ended reads no more, and is asked for its words next.
+        let _ = self.keys.write_all(keys);
+    }
+
+    /// All it has shown when it has ended by itself.
+    async fn end(mut self, what: &str) -> String {
+        let mut ended = false;
+        for _ in 0..TRIES {
+            ended = self.process.try_wait().expect("it can be asked").is_some();
+            if ended {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if !ended {
+            self.process.kill().expect("it can be killed");
+            self.process.wait().expect("it ends");
+            panic!("{what} does not end; it shows:\n{}", self.shown().escape_debug());
+        }
+        self.reading.join().expect("it reads to the end");
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,7 +301,7 @@ async fn names_from_outside_do_nothing_to_a_terminal() {
         &["explain", "cluster", cluster],
         &["explain", "cluster", "evil\u{1b}[2J\u{202e}nobody"],
     ] {
-        let shown = on_a_terminal(&[command, &server].concat());
+        let shown = Terminal::start(&[command, &server].concat()).end(&format!("{command:?}")).await;
         let hidden =
             |letter: &char| (letter.is_control() && !"\r\n".contains(*letter)) || *letter == '\u{202e}';
         let found: Vec<char> = shown.chars().filter(hidden).collect();
@@ -263,13 +309,18 @@ async fn names_from_outside_do_nothing_to_a_terminal() {
         assert!(!shown.trim().is_empty(), "{command:?} shows nothing");
     }
     assert!(!shard.process.last_words().contains('\u{1b}'), "nor to who reads the log");
-    // What draws commands the terminal itself; of what it shows nothing does. A slow machine is given more time to draw.
-    let drawn = [5, 20, 60].into_iter().find_map(|secs| {
-        let before = format!("stty cols 160 rows 40; timeout -s INT {secs} ");
-        Some(on_a_terminal_after(&before, &["top", "--server", &url])).filter(|drawn| drawn.contains("evil"))
-    });
-    let drawn = drawn.expect("top shows the cluster");
-    assert!(drawn.contains(r"evil\u{1b}]0;owned"), "{}", drawn.escape_debug());
+    // What draws commands the terminal itself; of what it shows nothing does.
+    let mut top = Terminal::start(&["top", "--server", &url]);
+    let name = r"evil\u{1b}]0;owned";
+    for _ in 0..TRIES {
+        if top.shown().contains(name) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    top.press(b"q");
+    let drawn = top.end("top").await;
+    assert!(drawn.contains(name), "{}", drawn.escape_debug());
     let hidden: Vec<char> = drawn.chars().filter(|letter| "\u{202e}\u{9b}\u{7}".contains(*letter)).collect();
     assert!(hidden.is_empty() && !drawn.contains("\u{1b}]"), "{hidden:?}: {}", drawn.escape_debug());
 }
