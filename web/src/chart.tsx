@@ -35,7 +35,8 @@ const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4,
 
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function options(props: Props, width: number, pointed: (at: number | null) => void): uPlot.Options {
+/** How a chart is drawn; `mark` is asked for each time, because it may come after the chart. */
+function options(props: Props, width: number, pointed: (at: number | null) => void, mark: () => number | undefined): uPlot.Options {
   const text = css('--dim');
   const grid = { stroke: css('--line'), width: 1 };
   const axis = { stroke: text, grid, ticks: grid, font: '11px system-ui, sans-serif' };
@@ -90,8 +91,9 @@ function options(props: Props, width: number, pointed: (at: number | null) => vo
       setCursor: [(plot) => pointed(plot.cursor.idx ?? null)],
       draw: [
         (plot) => {
-          if (props.mark === undefined) return;
-          const x = plot.valToPos(props.mark, 'x', true);
+          const marked = mark();
+          if (marked === undefined) return;
+          const x = plot.valToPos(marked, 'x', true);
           plot.ctx.save();
           plot.ctx.strokeStyle = css('--accent');
           plot.ctx.lineWidth = 2;
@@ -117,7 +119,7 @@ export function Chart(props: Props): JSX.Element {
     const home = box.current!;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(latest.current, Math.max(60, home.clientWidth), point), data(), home);
+      plot.current = new uPlot(options(latest.current, Math.max(60, home.clientWidth), point, () => latest.current.mark), data(), home);
     };
     // Words and numbers first: a chart waits until they are painted.
     let first = requestAnimationFrame(() => (first = requestAnimationFrame(make)));

@@ -21,6 +21,19 @@ export function usd(n: number): string {
   return size < 1000 ? `${sign}$${size.toFixed(2)}` : `${sign}$${int(size)}`;
 }
 
+/** $1,018.98, $0.14: sums of money in a column, to the cent, so that they line up. */
+export function cents(n: number): string {
+  if (Math.abs(n) < 1e-9) return '$0.00';
+  if (Math.abs(n) < 0.005) return n < 0 ? '>-$0.01' : '<$0.01';
+  return `${n < 0 ? '-' : ''}$${Math.abs(n).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** $0.0966, $1.5300: prices of machines in a column, as providers state them, so that they line up. */
+export const price = (n: number): string => (n !== 0 && Math.abs(n) < 0.0001 ? usd(n) : `$${n.toLocaleString('en-US', { minimumFractionDigits: 4, maximumFractionDigits: 4 })}`);
+
+/** +$3.10 or -$3.10, for differences in a column. */
+export const centsMore = (n: number): string => (n >= 0.005 ? `+${cents(n)}` : cents(n));
+
 export const hourly = (n: number): string => `${usd(n)}/h`;
 
 /** +$3.10 or -$3.10, for differences. */

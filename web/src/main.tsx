@@ -131,7 +131,12 @@ function Theme(): JSX.Element {
     dispatchEvent(new Event('bigfleet-theme'));
   }, [choice]);
   const next: Record<Choice, Choice> = { auto: 'light', light: 'dark', dark: 'auto' };
-  return <button class="small wide" onClick={() => set(next[choice])} aria-label={`Colours: ${choice}`}>{choice}</button>;
+  return <button class="small wide" onClick={() => set(next[choice])} aria-label={`Colours: ${choice}`} title={`Colours: ${choice === 'auto' ? 'as the system has them' : choice}`}>
+    <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+      <circle cx="8" cy="8" r="6.5" fill={choice === 'dark' ? 'currentColor' : 'none'} stroke="currentColor" stroke-width="1.5" />
+      {choice === 'auto' && <path d="M8 1.5a6.5 6.5 0 0 1 0 13z" fill="currentColor" />}
+    </svg>
+  </button>;
 }
 
 function App(): JSX.Element {

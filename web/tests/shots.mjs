@@ -16,7 +16,8 @@ const KEPT = new URL('./answers.json.gz', import.meta.url).pathname;
 const TOLERANCE = 0.03;
 
 const answers = recording ? {} : JSON.parse(gunzipSync(readFileSync(KEPT)));
-const fleet = recording ? await up('60') : null;
+// A slow clock: all screens are asked within a simulated minute or two, and say nearly the same time.
+const fleet = recording ? await up('10') : null;
 const { opened, close } = await browser();
 const origin = fleet?.url ?? 'http://127.0.0.1:7700';
 
@@ -50,7 +51,7 @@ try {
       if ((await api('/api/needs?unmet=1')).rows.some((row) => row.data.reason !== 'in_flight')) break;
       await page.waitForTimeout(500);
     }
-    await page.waitForTimeout(20_000);
+    await page.waitForTimeout(60_000);
     const short = (await api('/api/needs?unmet=1')).rows.find((row) => row.data.reason !== 'in_flight') ?? (await api('/api/needs')).rows[0];
     const bought = (await api('/api/decisions?kind=provision&fate=begun&limit=20')).rows[0].data;
     const cycle = (await api('/api/hello')).now.summary.as_of.cycle;

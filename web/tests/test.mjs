@@ -123,6 +123,13 @@ try {
     await other.page.waitForSelector('.diff');
     must((await other.page.locator('.edits').innerText()).includes('zone-b dies'), 'the link does not carry the question');
     await other.context.close();
+    // And what the hours after that would bring, by the simulator.
+    await page.locator('.editor select').last().selectOption('6');
+    await page.waitForSelector('.ahead');
+    const ahead = await page.locator('.ahead').innerText();
+    must(/\$ in all/.test(ahead) && /±/.test(ahead) && /unmet need-hours/.test(ahead), ahead);
+    must((await page.locator('.cli code').first().innerText()).endsWith('--zone-down zone-b --for 6h'), 'the command asks for something else');
+    must(/h=6/.test(page.url()), 'the address does not hold the hours');
   });
   await check('question: how do I stop it, now?', async () => {
     await visit('#/system', '.pause');
@@ -170,6 +177,19 @@ try {
     const together = summary.lanes.reduce((sum, lane) => sum + (lane.use.find((one) => one.resource === 'cpu')?.provided ?? 0), 0);
     must(Math.abs(together - cpu.provided) < 1e-6, `clusters have ${together} cores together, the fleet ${cpu.provided}`);
   });
+  await check('what is withheld again and again is one row with a count, and no decision is lost', async () => {
+    await fleet.ask('pause', '--kind', 'reclaim', '--reason', 'a test', '--for', '2h');
+    await fleet.ask('demand', 'set', 'shop', 'web=10');
+    const folded = await until('something that was withheld often', () => api('decisions?fate=paused&limit=50'), (found) => found.rows.some((row) => row.data.times > 2));
+    await fleet.ask('resume', '--kind', 'reclaim');
+    const one = folded.rows.find((row) => row.data.times > 2);
+    must(/withheld: paused \d+ times since cycle \d+$/.test(one.said), one.said);
+    must(folded.groups.reduce((sum, group) => sum + group.count, 0) === folded.rows.length, 'rows and groups differ in their counts');
+    const every = await api(`decisions?fate=paused&machine=${one.data.machine}&to=${one.data.cycle}&limit=2000&every=1`);
+    must(every.rows.length >= one.data.times, `${every.rows.length} of ${one.data.times}`);
+    await visit(`#/machine/${one.data.machine}`, '.life li');
+    must(/ times since cycle /.test(await page.locator('.life').innerText()), await page.locator('.life').innerText());
+  });
   await check('System: how long cycles take', async () => {
     await visit('#/system', 'text=half of the last');
     const times = (await api('hello')).now.links[0].cycle_millis;
@@ -191,7 +211,7 @@ try {
   await check('question: is my declared penalty sane?', async () => {
     await visit('#/policy', 'table');
     const said = await text(page);
-    must(/interruption/.test(said) && /batch/.test(said), said);
+    must(/interruption/i.test(said) && /batch/.test(said), said);
     await page.waitForSelector('text=Looked at');
     const lint = await fleet.ask('lint', '--json').catch((error) => error.message);
     const codes = await page.locator('.pill').allInnerTexts();
@@ -212,6 +232,8 @@ try {
     must((await page.locator('.banner').innerText()).includes('You are looking at'), 'it does not say that this is not now');
     await page.locator('button', { hasText: 'Compare with now' }).click();
     await page.waitForSelector('text=against cycle');
+    must((await text(page)).includes('bigfleet diff '), 'no command for the comparison');
+    await page.waitForSelector('h3:has-text("Prices")');
     await page.locator('h1').click();
     await page.keyboard.press('l');
     await page.waitForFunction(() => !document.querySelector('.banner'));

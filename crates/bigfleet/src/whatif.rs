@@ -20,8 +20,9 @@ use crate::reach::{Shard, block_on};
 /// Show what would be different if a zone died, demand changed, or a price, priority or penalty did; nothing is done.
 ///
 /// The engine decides on two copies of the fleet, one of them changed. Both settle: machines arrive at once, rails take no
-/// part. With --for both also go on for some hours, many times with different chances: demand and prices stay, and machines
-/// are lost as likely as their providers say.
+/// part. With --for both also go on for some hours in the simulator, the shard with its rails and the providers with the
+/// times they were seen to take, many times with different chances: demand and prices stay, and machines are lost as likely
+/// as their providers say.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   bigfleet whatif --zone-down zone-b
@@ -121,7 +122,10 @@ fn story(answer: &WhatIfAnswer) -> Story {
     if let (Some(before), Some(after)) = (&before.ahead, &after.ahead) {
         story.columns("ahead", &ahead(before, after), &[1, 2, 3]);
         let (hours, runs) = (count(after.hours.into(), "hour"), count(after.runs.into(), "run"));
-        story.say("ahead", format!("{hours}, {runs}; demand and prices as now, losses as providers say"));
+        story.say(
+            "ahead",
+            format!("{hours} in the simulator, {runs}; demand and prices as now, losses as providers say"),
+        );
     }
     if !(before.settled && after.settled) {
         let most = before.cycles.max(after.cycles);
@@ -196,7 +200,14 @@ fn ahead(before: &HoursAhead, after: &HoursAhead) -> Vec<Vec<String>> {
             String::new(),
         ],
         line("preemptions", before.preemptions, after.preemptions, two),
+        line("provisions", before.provisions, after.provisions, two),
         line("unmet need-hours", before.unmet_need_hours, after.unmet_need_hours, two),
+        vec![
+            "  spread".into(),
+            format!("±{:.2}", before.unmet_need_hours_spread),
+            format!("±{:.2}", after.unmet_need_hours_spread),
+            String::new(),
+        ],
     ]
 }
 

@@ -48,6 +48,22 @@ pub const LAYERS: &[Layer] = &[
         may_use: &["bigfleet-model", "bigfleet-durable", "bigfleet-engine", "bigfleet-shard"],
     },
     Layer { name: "bigfleet-net", may_use: &["bigfleet-model", "bigfleet-proto"] },
+    Layer { name: "bigfleet-coordinator", may_use: &["bigfleet-model"] },
+    Layer {
+        name: "bigfleet-sim",
+        may_use: &[
+            "bigfleet-border",
+            "bigfleet-coordinator",
+            "bigfleet-model",
+            "bigfleet-engine",
+            "bigfleet-scenario",
+            "bigfleet-shard",
+            "bigfleet-record",
+            "bigfleet-proto",
+            "bigfleet-provider-kit",
+            "bigfleet-provider-sim",
+        ],
+    },
     Layer {
         name: "bigfleet-view",
         may_use: &[
@@ -56,6 +72,7 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-bound",
             "bigfleet-shard",
             "bigfleet-record",
+            "bigfleet-sim",
             "bigfleet-proto",
             "bigfleet-net",
         ],
@@ -76,22 +93,6 @@ pub const LAYERS: &[Layer] = &[
             "bigfleet-proto",
             "bigfleet-net",
             "bigfleet-border",
-        ],
-    },
-    Layer { name: "bigfleet-coordinator", may_use: &["bigfleet-model"] },
-    Layer {
-        name: "bigfleet-sim",
-        may_use: &[
-            "bigfleet-border",
-            "bigfleet-coordinator",
-            "bigfleet-model",
-            "bigfleet-engine",
-            "bigfleet-scenario",
-            "bigfleet-shard",
-            "bigfleet-record",
-            "bigfleet-proto",
-            "bigfleet-provider-kit",
-            "bigfleet-provider-sim",
         ],
     },
     Layer {

@@ -136,7 +136,7 @@ fn run_scenario(args: &Run) -> anyhow::Result<ExitCode> {
         Err(message) => return Ok(usage(&message)),
     };
     scenario.seed = args.seed.unwrap_or(scenario.seed);
-    let setup = Setup { keep_trace: args.trace, unwatched: args.unwatched, planted: None };
+    let setup = Setup { keep_trace: args.trace, unwatched: args.unwatched, ..Setup::default() };
     let outcome = play(&scenario, setup);
     if let Some(path) = &args.svg
         && let Err(error) = std::fs::write(path, svg::draw(&scenario.name, scenario.lasts.nanos(), &outcome))

@@ -18,6 +18,7 @@ use prost::Message;
 use tokio::runtime::Runtime;
 use tonic::{Request, Response, Status};
 
+use crate::present::{Present, stand};
 use crate::scenario::{Scenario, StartState};
 
 pub(crate) use plant::{Plant, Trouble, Troubles};
@@ -40,7 +41,7 @@ pub(crate) struct Clouds {
 
 impl Clouds {
     /// The providers of a scenario, with their machines as they are at the start.
-    pub(crate) fn open(scenario: &Scenario, start_unix_nanos: i64) -> Self {
+    pub(crate) fn open(scenario: &Scenario, present: Option<&Present>, start_unix_nanos: i64) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .event_interval(1 << 20)
             .build()
@@ -49,15 +50,27 @@ impl Clouds {
         let troubles = Troubles::default();
         let mut providers = Vec::new();
         for name in scenario.providers() {
-            let plant = Plant::new(scenario, &name, clock.clone(), troubles.clone());
+            let plant = Plant::new(scenario, present, &name, clock.clone(), troubles.clone());
             let options = Options::new(clock.clone(), scenario.seed);
             let provider = runtime.block_on(Provider::open(plant, Store::memory(), options));
-            providers.push(provider.expect("the slots of a checked scenario are good"));
+            providers.push(provider.expect("the slots of a checked scenario or fleet are good"));
         }
         let seen = vec![Vec::new(); providers.len()];
         let mut clouds = Self { runtime, clock, providers, seen, troubles, ignore_fences: false };
         clouds.bind_incumbents(scenario);
+        if let Some(present) = present {
+            clouds.stand_as(scenario, present);
+        }
         clouds
+    }
+
+    /// Machines are what they are in a fleet.
+    fn stand_as(&mut self, scenario: &Scenario, present: &Present) {
+        for (provider, name) in scenario.providers().iter().enumerate() {
+            for standing in present.of_provider(name) {
+                self.update(provider, &standing.machine.id, |slot| stand(slot, &standing.machine));
+            }
+        }
     }
 
     fn bind_incumbents(&mut self, scenario: &Scenario) {

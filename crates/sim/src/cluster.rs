@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::machine::Machine;
+use bigfleet_model::need::Need;
 use bigfleet_model::profile::Profile;
 use bigfleet_model::resource::ResourceVec;
 
+use crate::present::Pieces;
 use crate::scenario;
 
 pub(crate) use schedule::fits;
@@ -47,6 +49,8 @@ struct Work {
     /// For gangs: which nodes will do for one that fits a single node.
     alone: Arc<Profile>,
     unit: ResourceVec,
+    /// The row it reports, where that is not worked out from its pods.
+    asked: Option<Need>,
     /// Pods per gang; 0 for none.
     gang: u64,
     bare: bool,
@@ -80,6 +84,7 @@ impl Pods {
             profile: work.profile(),
             alone: work.profile().without_same().into(),
             unit: work.unit().expect("scenarios are checked"),
+            asked: None,
             gang: work.gang as u64,
             bare: work.bare,
             wanted: 0,
@@ -87,10 +92,35 @@ impl Pods {
             gangs: BTreeMap::new(),
             next_gang: 0,
         });
+        Self { unmet_only: cluster.unmet_only, ..Self::of(&cluster.name, work.collect()) }
+    }
+
+    /// A cluster that reports these rows whatever happens, with pods that come to them and nothing running.
+    pub(crate) fn asking<'a>(name: &str, rows: impl Iterator<Item = (&'a Need, Pieces)>) -> Self {
+        let work = rows.map(|(row, pieces)| {
+            let amounts = row.aggregate.iter().map(|(name, amount)| (name.clone(), amount / pieces.count));
+            Work {
+                name: row.profile.fingerprint().into(),
+                profile: row.profile.clone(),
+                alone: row.profile.without_same().into(),
+                unit: ResourceVec::new(amounts).expect("names of a vector differ, and parts are no larger"),
+                asked: Some(Need { first_seen_unix_nanos: 0, ..row.clone() }),
+                gang: if pieces.is_gang { pieces.count } else { 0 },
+                bare: false,
+                wanted: 0,
+                waiting: 0,
+                gangs: BTreeMap::new(),
+                next_gang: 0,
+            }
+        });
+        Self::of(name, work.collect())
+    }
+
+    fn of(name: &str, work: Vec<Work>) -> Self {
         Self {
-            name: cluster.name.as_str().into(),
-            unmet_only: cluster.unmet_only,
-            work: work.collect(),
+            name: name.into(),
+            unmet_only: false,
+            work,
             nodes: BTreeMap::new(),
             lost: 0,
             demand_changed: true,

@@ -20,6 +20,7 @@ pub mod fuzz;
 mod invariant;
 pub mod library;
 mod planted;
+mod present;
 mod random;
 mod run;
 mod scenario;
@@ -28,9 +29,11 @@ pub mod svg;
 mod trace;
 mod world;
 
+pub use bigfleet_provider_sim::Span;
 pub use cluster::Pods as ClusterPods;
 pub use invariant::{INVARIANTS, PANIC, Violation};
 pub use planted::Planted;
+pub use present::{Ahead, Present, PresentError, Standing};
 pub use random::Random;
 pub use run::{Missed, Outcome, Summary, run};
 pub use scenario::{

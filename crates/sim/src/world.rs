@@ -15,17 +15,19 @@ mod settle;
 mod truth;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bigfleet_model::machine::MachineState;
 use bigfleet_model::resource::ResourceName;
 use bigfleet_shard::Shard;
 
 use crate::cloud::Clouds;
-use crate::cluster::fits;
+use crate::cluster::{Pods, fits};
 use crate::invariant::{Moment, Violation, Watch};
 use crate::planted::{Distorter, Planted};
+use crate::present::Present;
 use crate::random::Random;
-use crate::scenario::{Expect, Measure, Scenario};
+use crate::scenario::{Cluster, Expect, Measure, Scenario};
 use crate::trace::Trace;
 
 use council::Council;
@@ -58,6 +60,8 @@ pub struct Setup {
     pub unwatched: bool,
     /// A bug to be found.
     pub planted: Option<Planted>,
+    /// Machines, demand and settings are those of a fleet, and the scenario is only its frame.
+    pub present: Option<Arc<Present>>,
 }
 
 /// A run under way.
@@ -95,6 +99,9 @@ pub(crate) struct Tally {
     pub(crate) points: Vec<Point>,
     /// Pods that waited, times how long, in nanoseconds.
     pub(crate) waited: u128,
+    /// Needs the newest cycle of any shard left unmet, and these times how long, in nanoseconds.
+    pub(crate) unmet_now: u64,
+    pub(crate) unmet: u128,
     /// Events worth a mark in the picture.
     pub(crate) marks: Vec<(i64, String)>,
     pub(crate) cycles: u64,
@@ -122,10 +129,14 @@ pub struct Point {
 impl World {
     /// A world at its beginning.
     pub fn new(scenario: &Scenario, setup: Setup) -> Self {
-        let mut clouds = Clouds::open(scenario, START_UNIX_NANOS);
+        let mut clouds = Clouds::open(scenario, setup.present.as_deref(), START_UNIX_NANOS);
         let truth = Truth::new(scenario);
         let random = Random::new(scenario.seed);
-        let operators = scenario.clusters.iter().map(Operator::new).collect();
+        let pods = |cluster: &Cluster| match &setup.present {
+            Some(present) => present.pods(&cluster.name),
+            None => Pods::new(cluster),
+        };
+        let operators = scenario.clusters.iter().map(|one| Operator::new(one, pods(one))).collect();
         let watch = Watch::new(scenario);
         let trace = Trace::new(setup.keep_trace);
         let distorter = setup.planted.map(Distorter::new);
@@ -239,6 +250,7 @@ impl World {
         let passed = (now - self.now).max(0);
         let waiting: u64 = self.operators.iter().map(|operator| operator.waiting).sum();
         self.tally.waited += u128::from(waiting) * passed as u128;
+        self.tally.unmet += u128::from(self.tally.unmet_now) * passed as u128;
         self.stalls = if passed > 0 { 0 } else { self.stalls + 1 };
         self.now = now;
         self.clouds.advance(now);

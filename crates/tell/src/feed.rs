@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use bigfleet_view::v1::{ActionKind, Decision, Fate};
 
-use crate::group::{self, Group};
+use crate::group::Group;
 use crate::sentence;
 use crate::words::{capacity_type, count, fate, hourly, kind, kind_done, need, thousands};
 
@@ -33,18 +33,13 @@ impl Fresh {
     }
 }
 
-/// Whether two decisions are one piece of news: the same cycle did the same for the same need.
-pub fn belong_together(a: &Decision, b: &Decision) -> bool {
-    group::key(a) == group::key(b)
-}
-
 /// `provisioned 9 on-demand and 5 spot for web (77aa88bb) of shop, $4.56/h`: decisions that belong together in a sentence.
-pub fn said(group: &[Decision]) -> String {
-    let [first, ..] = group else { return String::new() };
-    if group.len() == 1 {
+pub fn said(group: &Group<'_>) -> String {
+    let first = group.first();
+    if group.decisions.len() == 1 {
         return sentence::action(first);
     }
-    let mut sorts = Group { decisions: group.iter().collect() }.sorts();
+    let mut sorts = group.sorts();
     sorts.sort_by_key(|(sort, ..)| *sort);
     let sorts: Vec<String> = sorts
         .iter()
@@ -72,12 +67,12 @@ pub fn said(group: &[Decision]) -> String {
         }
         _ => {}
     }
-    let usd: f64 = group.iter().map(|decision| decision.usd_per_hour).sum();
+    let usd: f64 = group.decisions.iter().map(|decision| decision.usd_per_hour).sum();
     if usd > 0.0 {
         let _ = write!(text, ", {}", hourly(usd));
     }
     if withheld {
-        let _ = write!(text, ", withheld: {}", fate(first.fate));
+        let _ = write!(text, ", withheld: {}{}", fate(first.fate), sentence::again(first));
     }
     text
 }
@@ -88,6 +83,7 @@ mod tests {
     use bigfleet_view::v1::NeedRef;
 
     use super::*;
+    use crate::group::groups;
 
     fn bought(machine: &str, sort: CapacityType, fate: Fate) -> Decision {
         Decision {
@@ -116,13 +112,17 @@ mod tests {
     fn a_group_is_told_in_one_sentence() {
         let two =
             [bought("a", CapacityType::Spot, Fate::Begun), bought("b", CapacityType::OnDemand, Fate::Begun)];
-        assert!(belong_together(&two[0], &two[1]));
-        assert_eq!(said(&two), "provisioned 1 on-demand and 1 spot for 77aa of shop, $0.50/h");
+        let told = |decisions: &[Decision]| groups(decisions).iter().map(said).collect::<Vec<_>>();
+        assert_eq!(told(&two), ["provisioned 1 on-demand and 1 spot for 77aa of shop, $0.50/h"]);
         let held =
             [bought("a", CapacityType::Spot, Fate::Capped), bought("b", CapacityType::Spot, Fate::Capped)];
-        assert_eq!(said(&held), "Provision of 2 spot for 77aa of shop, $0.50/h, withheld: capped");
-        assert!(!belong_together(&two[0], &held[0]));
-        assert_eq!(said(&two[..1]), sentence::action(&two[0]));
-        assert_eq!(said(&[]), "");
+        assert_eq!(told(&held), ["Provision of 2 spot for 77aa of shop, $0.50/h, withheld: capped"]);
+        assert_eq!(told(&[two[0].clone(), held[0].clone()]).len(), 2);
+        assert_eq!(told(&two[..1]), [sentence::action(&two[0])]);
+        let often = held.map(|one| Decision { times: 12, first_cycle: 3, ..one });
+        assert_eq!(
+            told(&often),
+            ["Provision of 2 spot for 77aa of shop, $0.50/h, withheld: capped 12 times since cycle 3"]
+        );
     }
 }

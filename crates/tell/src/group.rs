@@ -14,21 +14,30 @@ pub struct Group<'a> {
     pub decisions: Vec<&'a Decision>,
 }
 
-/// What makes decisions one group: the same cycle did the same for the same, with the same fate.
-pub(crate) fn key(decision: &Decision) -> (u64, i32, i32, &str, &str) {
+/// What makes decisions one group: the same cycle did the same for the same, with the same fate, as often.
+fn key(decision: &Decision) -> (u64, i32, i32, &str, &str, u32, u64) {
     let need = decision.need.as_ref().map_or("", |need| need.long_id.as_str());
-    (decision.cycle, decision.kind, decision.fate, &decision.cluster, need)
+    let (times, first) = (decision.times.max(1), decision.first_cycle);
+    (decision.cycle, decision.kind, decision.fate, &decision.cluster, need, times, first)
 }
 
 /// Groups rows, in the order of the first of each.
 pub fn groups<'a>(decisions: impl IntoIterator<Item = &'a Decision>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+    let groups = groups_of_many(decisions.into_iter().map(|decision| ((), decision)));
+    groups.into_iter().map(|((), group)| group).collect()
+}
+
+/// Groups rows of several shards, each by its own, in the order of the first of each.
+pub fn groups_of_many<'a, S: Copy + Ord>(
+    decisions: impl IntoIterator<Item = (S, &'a Decision)>,
+) -> Vec<(S, Group<'a>)> {
+    let mut groups: Vec<(S, Group<'a>)> = Vec::new();
     let mut places = std::collections::BTreeMap::new();
-    for decision in decisions {
-        let at = *places.entry(key(decision)).or_insert(groups.len());
+    for (shard, decision) in decisions {
+        let at = *places.entry((shard, key(decision))).or_insert(groups.len());
         match groups.get_mut(at) {
-            Some(group) => group.decisions.push(decision),
-            None => groups.push(Group { decisions: vec![decision] }),
+            Some((_, group)) => group.decisions.push(decision),
+            None => groups.push((shard, Group { decisions: vec![decision] })),
         }
     }
     groups

@@ -190,7 +190,7 @@ pub fn action(decision: &Decision) -> String {
         let _ = write!(text, ", {more}{}", hourly(decision.usd_per_hour));
     }
     if withheld(decision) {
-        let _ = write!(text, ", withheld: {}", fate(decision.fate));
+        let _ = write!(text, ", withheld: {}{}", fate(decision.fate), again(decision));
     }
     text
 }
@@ -202,15 +202,20 @@ pub fn runner_up(next: &RunnerUp) -> String {
     format!("{} {}, {}, {}", next.machine, sort.join(" "), hourly(next.usd_per_hour), state(next.state))
 }
 
+/// ` 12 times since cycle 57`: how often the same was withheld; empty for once.
+pub fn again(decision: &Decision) -> String {
+    match decision.times {
+        0 | 1 => String::new(),
+        times => format!(" {times} times since cycle {}", decision.first_cycle),
+    }
+}
+
 /// Why a decision fell, and if it was withheld by what, how often and since when.
 pub fn why_and_fate(decision: &Decision) -> String {
     if !withheld(decision) {
         return why(decision);
     }
-    let again = match decision.times {
-        0 | 1 => String::new(),
-        times => format!(" {times} times since cycle {}", decision.first_cycle),
-    };
+    let again = again(decision);
     let why = why(decision);
     let why = if why.is_empty() { why } else { format!("; {why}") };
     format!("withheld: {}{again}{why}", fate(decision.fate))

@@ -236,6 +236,18 @@ impl Observed {
         self.sorts.iter().map(|(sort, place)| (sort, &self.seen[*place as usize]))
     }
 
+    /// How long something took for machines of a sort; if nothing of it was seen yet, for the like of it, of the same
+    /// provider.
+    pub(crate) fn took(&self, sort: &Sort, durations: fn(&Seen) -> &Durations) -> Option<v1::Took> {
+        let own = self.sorts.get(sort).and_then(|place| durations(&self.seen[*place as usize]).took());
+        own.or_else(|| {
+            let alike = self.sorts().filter(|(other, _)| {
+                other.provider == sort.provider && other.capacity_type == sort.capacity_type
+            });
+            alike.filter_map(|(_, seen)| durations(seen).took()).max_by_key(|took| took.samples)
+        })
+    }
+
     /// When what is under way with a machine should be done.
     pub(crate) fn expect(&self, known: &Known) -> Option<v1::Expected> {
         let machine = &*known.machine;
@@ -248,16 +260,7 @@ impl Observed {
             instance_type: machine.instance_type.clone(),
             capacity_type: machine.capacity_type,
         };
-        let pick = |durations: fn(&Seen) -> &Durations| {
-            let own = self.sorts.get(&exact).and_then(|place| durations(&self.seen[*place as usize]).took());
-            // Nothing of its sort was seen yet: the like of it, of the same provider.
-            own.or_else(|| {
-                let alike = self.sorts().filter(|(sort, _)| {
-                    sort.provider == exact.provider && sort.capacity_type == exact.capacity_type
-                });
-                alike.filter_map(|(_, seen)| durations(seen).took()).max_by_key(|took| took.samples)
-            })
-        };
+        let pick = |durations: fn(&Seen) -> &Durations| self.took(&exact, durations);
         let parts = match machine.state {
             MachineState::Creating if machine.assigned.fingerprint.is_empty() => {
                 vec![pick(|seen| &seen.create)?]

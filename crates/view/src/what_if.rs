@@ -2,7 +2,7 @@
 //!
 //! The copy is the engine's fleet and the machines. Between cycles every machine arrives at once where it was sent, so a
 //! few cycles show where things would settle. Rails, operators and providers take no part: this is about what would be
-//! decided, not how long it would take.
+//! decided, not how long it would take. What the hours after that would bring is asked of the simulator ([`forward`]).
 
 mod edit;
 mod forward;
@@ -27,16 +27,12 @@ use crate::shards::Shards;
 use crate::snapshot::{Snapshot, blocking};
 use crate::v1;
 
+use forward::{Ahead, Surroundings};
+
 pub(crate) use world::World;
 
 /// Cycles at most.
 const MOST_CYCLES: u32 = 50;
-/// Hours ahead at most, and runs with different chances at most and if nobody says.
-const MOST_HOURS: u32 = 24 * 28;
-const MOST_SEEDS: u32 = 100;
-const SEEDS: u32 = 20;
-/// Minutes times machines times runs at most, for both sides together.
-const MOST_WORK: u64 = 2_000_000_000;
 /// Actions told if nobody says how many.
 const TOLD: u32 = 200;
 /// Verdicts told at most.
@@ -95,58 +91,6 @@ impl Side {
     }
 }
 
-/// How far ahead, and how often.
-#[derive(Clone, Copy)]
-struct Ahead {
-    hours: u32,
-    seeds: u32,
-    seed: u64,
-}
-
-impl Ahead {
-    fn of(request: &v1::WhatIfRequest, machines: u64) -> Result<Option<Self>, Status> {
-        if request.hours == 0 {
-            return Ok(None);
-        }
-        let seeds = if request.seeds == 0 { SEEDS } else { request.seeds };
-        if request.hours > MOST_HOURS || seeds > MOST_SEEDS {
-            return Err(Status::invalid_argument(format!(
-                "hours: {}, seeds: {seeds}; at most {MOST_HOURS} and {MOST_SEEDS} are run",
-                request.hours
-            )));
-        }
-        let work = u64::from(request.hours) * 60 * u64::from(seeds) * machines.max(1) * 2;
-        if work > MOST_WORK {
-            return Err(Status::invalid_argument(format!(
-                "{} h, {seeds} runs and {machines} machines are more than is run for a question; ask for fewer of them",
-                request.hours
-            )));
-        }
-        Ok(Some(Self { hours: request.hours, seeds, seed: request.seed }))
-    }
-
-    fn go(self, world: &World) -> v1::HoursAhead {
-        let runs = (0..u64::from(self.seeds)).map(|number| {
-            forward::run(world.clone(), u64::from(self.hours) * 60, self.seed.wrapping_add(number))
-        });
-        let runs: Vec<forward::Run> = runs.collect();
-        let of =
-            |figure: fn(&forward::Run) -> f64| forward::spread(&runs.iter().map(figure).collect::<Vec<_>>());
-        let (usd, usd_spread) = of(|run| run.usd);
-        let (interruptions, interruptions_spread) = of(|run| run.interruptions);
-        v1::HoursAhead {
-            hours: self.hours,
-            runs: self.seeds,
-            usd,
-            usd_spread,
-            interruptions,
-            interruptions_spread,
-            preemptions: of(|run| run.preemptions).0,
-            unmet_need_hours: of(|run| run.unmet_hours).0,
-        }
-    }
-}
-
 /// The needs whose verdict differs.
 fn differences(before: &Side, after: &Side) -> Vec<v1::VerdictChange> {
     let (was, is) = (before.verdicts(), after.verdicts());
@@ -183,6 +127,9 @@ impl<S: Shards> View<S> {
         let by_id = |known: &Known| (known.machine.id.clone(), known.machine.clone());
         let machines: BTreeMap<Box<str>, Arc<Machine>> = knowns.iter().map(by_id).collect();
         let ahead = Ahead::of(&request, machines.len() as u64)?;
+        let config = self.shards.inspect(|shard, _| shard.config().clone()).await?;
+        let (watched, record) = (self.watched.clone(), self.about.record_dir.clone());
+        let now = self.now_of(&snapshot.as_of).await?;
         let cycles = request.cycles.clamp(1, MOST_CYCLES);
         let limit = if request.limit == 0 { TOLD } else { request.limit } as usize;
         blocking(move || {
@@ -195,7 +142,13 @@ impl<S: Shards> View<S> {
             let before = World { fleet: fleet.fork(), machines: machines.clone(), options, now_unix_nanos };
             let mut after = before.clone();
             let edited = after.edit(&request.edits, &knowns)?;
-            let forward = ahead.map(|ahead| (ahead.go(&before), ahead.go(&after)));
+            let forward = match ahead {
+                Some(ahead) => {
+                    let around = Surroundings::new(config, &knowns, watched, record.as_deref(), now);
+                    Some((ahead.go(&before, &around)?, ahead.go(&after, &around)?))
+                }
+                None => None,
+            };
             let (before, after) = (Side::settle(before, cycles, first), Side::settle(after, cycles, first));
             let told = |(cycle, one): &(u64, Decided), world: &World| {
                 let at =

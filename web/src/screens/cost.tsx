@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { get } from '../api';
 import { Chart } from '../chart';
-import { hourly, int, percent, short, usd, word } from '../format';
+import { cents, hourly, int, percent, short, usd, word } from '../format';
 import { useLive } from '../live';
 import { href } from '../router';
 import type { Part } from '../types';
@@ -42,9 +42,9 @@ function Causes(props: { parts: { cause: string; nano_usd: number; machines: num
       <thead><tr><th scope="col">Cause</th><th scope="col" class="num">$/h</th><th scope="col" class="num">share</th><th scope="col" class="num">machines</th><th scope="col" class="wide">what it is</th></tr></thead>
       <tbody>
         {rows.map((row) => (
-          <tr><th scope="row">{row.cause.replaceAll('_', ' ')}</th><td class={row.waste ? 'num warn' : 'num'}>{usd(row.usd)}</td><td class="num">{percent(row.usd / Math.max(1e-9, props.total))}</td><td class="num">{row.machines.toFixed(1)}</td><td class="wide">{row.what}</td></tr>
+          <tr><th scope="row">{row.cause.replaceAll('_', ' ')}</th><td class={row.waste ? 'num warn' : 'num'}>{cents(row.usd)}</td><td class="num">{percent(row.usd / Math.max(1e-9, props.total))}</td><td class="num">{row.machines.toFixed(1)}</td><td class="wide">{row.what}</td></tr>
         ))}
-        <tr class="sum"><th scope="row">all</th><td class="num">{usd(rows.reduce((sum, row) => sum + row.usd, 0))}</td><td class="num" /><td class="num">{rows.reduce((sum, row) => sum + row.machines, 0).toFixed(0)}</td><td class="wide" /></tr>
+        <tr class="sum"><th scope="row">all</th><td class="num">{cents(rows.reduce((sum, row) => sum + row.usd, 0))}</td><td class="num" /><td class="num">{rows.reduce((sum, row) => sum + row.machines, 0).toFixed(0)}</td><td class="wide" /></tr>
       </tbody>
     </table>
   );
@@ -92,12 +92,12 @@ export function Cost(): JSX.Element {
                       {clusters.map((cluster) => (
                         <tr>
                           <th scope="row">{cluster ? <a href={href(['cluster', cluster])}>{cluster}</a> : <span class="dim">bound to nobody</span>}</th>
-                          {types.map((type) => <td class="num">{of(cluster, type) ? usd(of(cluster, type)) : <span class="dim">–</span>}</td>)}
-                          <td class="num strong">{usd(row(cluster))}</td>
-                          <td class="num">{usd(row(cluster) * 24)}</td>
+                          {types.map((type) => <td class="num">{of(cluster, type) ? cents(of(cluster, type)) : <span class="dim">–</span>}</td>)}
+                          <td class="num strong">{cents(row(cluster))}</td>
+                          <td class="num">{cents(row(cluster) * 24)}</td>
                         </tr>
                       ))}
-                      <tr class="sum"><th scope="row">fleet</th>{types.map((type) => <td class="num">{usd(clusters.reduce((sum, cluster) => sum + of(cluster, type), 0))}</td>)}<td class="num strong">{usd(data.usd_per_hour)}</td><td class="num">{usd(data.usd_per_hour * 24)}</td></tr>
+                      <tr class="sum"><th scope="row">fleet</th>{types.map((type) => <td class="num">{cents(clusters.reduce((sum, cluster) => sum + of(cluster, type), 0))}</td>)}<td class="num strong">{cents(data.usd_per_hour)}</td><td class="num">{cents(data.usd_per_hour * 24)}</td></tr>
                     </tbody>
                   </table>
                 </Card>
@@ -105,8 +105,8 @@ export function Cost(): JSX.Element {
                   {data.parts?.length ? <Causes parts={data.parts} total={data.usd_per_hour} /> : <table>
                     <thead><tr><th scope="col">Cause</th><th scope="col" class="num">$/h</th><th scope="col" class="num">share</th><th scope="col" class="wide">what it is</th></tr></thead>
                     <tbody>
-                      {waste.map(([name, n, what, to]) => <tr><th scope="row"><a href={to}>{name}</a></th><td class={n > 0 ? 'num warn' : 'num dim'}>{usd(n)}</td><td class="num">{percent(n / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">{what}</td></tr>)}
-                      <tr class="sum"><th scope="row">in use</th><td class="num">{usd(used)}</td><td class="num">{percent(used / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">bound to clusters</td></tr>
+                      {waste.map(([name, n, what, to]) => <tr><th scope="row"><a href={to}>{name}</a></th><td class={n > 0 ? 'num warn' : 'num dim'}>{cents(n)}</td><td class="num">{percent(n / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">{what}</td></tr>)}
+                      <tr class="sum"><th scope="row">in use</th><td class="num">{cents(used)}</td><td class="num">{percent(used / Math.max(1e-9, data.usd_per_hour))}</td><td class="wide">bound to clusters</td></tr>
                     </tbody>
                   </table>}
                 </Card>

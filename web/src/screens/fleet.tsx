@@ -1,7 +1,7 @@
 // Fleet: what there is, who has it, what it costs, and what is being decided.
 import type { JSX } from 'preact';
 import { Chart } from '../chart';
-import { ago, amount, clock, hourly, int, usd, word } from '../format';
+import { ago, amount, cents, clock, hourly, int, usd, word } from '../format';
 import { useLive } from '../live';
 import { href } from '../router';
 import type { Group, Lane, ResourceUse, Summary, SupplyCell } from '../types';
@@ -67,7 +67,7 @@ export function Supply(props: { cells: SupplyCell[]; links?: boolean }): JSX.Ele
               <td class="num k-idle">{int(row.idle)}</td>
               <td class={row.failed ? 'num bad' : 'num k-failed'}>{int(row.failed)}</td>
               <td class="num dim">{int(row.quota)}</td>
-              <td class="num strong">{usd(row.usd)}</td>
+              <td class="num strong">{cents(row.usd)}</td>
             </tr>
           );
         })}
@@ -85,7 +85,8 @@ function share(line: ResourceUse): { part: number; text: string; tone: string } 
 
 /** Asked for against provided, resource by resource. */
 function Use(props: { lines: ResourceUse[] }): JSX.Element {
-  const lines = props.lines.filter((line) => line.asked > 0 || line.provided > 0);
+  // How many pods fit a machine is a bound, not something anybody provides: told where it is asked for.
+  const lines = props.lines.filter((line) => line.asked > 0 || (line.provided > 0 && line.resource !== 'pods'));
   if (!lines.length) return <Empty>Nothing is asked for, and nothing is bound.</Empty>;
   return (
     <table class="use">
@@ -169,7 +170,7 @@ export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
           <th scope="col" class="num">machines</th>
           <th scope="col" class="num">$/h</th>
           <th scope="col" class="num">needs</th>
-          <th scope="col" class="num wide">cpu / memory used</th>
+          <th scope="col" class="num wide">CPU / memory used</th>
           <th scope="col">demand</th>
           <th scope="col">mode</th>
         </tr>
@@ -179,7 +180,7 @@ export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
           <tr>
             <th scope="row"><a href={href(['cluster', lane.cluster])}>{lane.cluster}</a></th>
             <td class="num">{int(lane.machines)}</td>
-            <td class="num">{usd(lane.usd_per_hour)}</td>
+            <td class="num">{cents(lane.usd_per_hour)}</td>
             <td class="num">{int(lane.needs)}</td>
             <td class="num wide"><LaneUse lane={lane} /></td>
             <td>{laneState(lane)}</td>
@@ -191,14 +192,6 @@ export function Lanes(props: { lanes: Lane[]; summary: Summary }): JSX.Element {
   );
 }
 
-const KIND: Record<string, string> = {
-  bootstrap: 'bind',
-  provision: 'buy',
-  preempt: 'preempt',
-  reclaim: 'reclaim',
-  delete: 'give back',
-};
-
 export function Feed(props: { groups: Group[]; now: string | null; most: number; plan?: boolean }): JSX.Element {
   if (!props.groups.length) return <Empty>Nothing was decided since this page was opened. Silence means that all is well.</Empty>;
   return (
@@ -208,7 +201,7 @@ export function Feed(props: { groups: Group[]; now: string | null; most: number;
         return (
           <li key={`${group.shard}/${group.data.cycle}/${group.data.kind}/${group.data.machine}`} class={group.withheld ? 'withheld' : ''}>
             <time>{props.plan ? 'next' : clock(group.data.time, props.now)}</time>
-            <span class={`kind ${group.data.kind}`}>{KIND[group.data.kind ?? ''] ?? group.data.kind}</span>
+            <span class={`kind ${group.data.kind}`}>{group.data.kind}</span>
             <span class="what">
               <span><Linked text={group.said} names={names} /></span>
               <span class="why"><Linked text={group.why} names={names} /></span>

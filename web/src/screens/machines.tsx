@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get } from '../api';
-import { ago, clock, hourly, int, usd, word } from '../format';
+import { ago, clock, hourly, int, price, usd, word } from '../format';
 import { useLive } from '../live';
 import { href, replace, usePlace } from '../router';
 import type { Explained, Machine } from '../types';
@@ -32,7 +32,7 @@ export function Machines(): JSX.Element {
     { title: 'capacity', width: '92px', wide: true, cell: (row) => word(row.data.capacity_type) },
     { title: 'type', width: 'minmax(90px, 1fr)', wide: true, cell: (row) => <span class="cut">{row.data.instance_type}</span> },
     { title: 'zone', width: 'minmax(80px, 1fr)', wide: true, cell: (row) => <span class="cut">{row.data.zone}</span> },
-    { title: '$/h', num: true, width: '76px', cell: (row) => usd(row.data.usd_per_hour) },
+    { title: '$/h', num: true, width: '76px', cell: (row) => price(row.data.usd_per_hour) },
     { title: 'need', width: 'minmax(80px, 1fr)', wide: true, cell: (row) => (row.data.bound_for ? <a href={href(['need', row.data.bound_for.id])}>{row.data.bound_for.group || row.data.bound_for.id}</a> : <span class="dim">–</span>) },
     { title: 'since', num: true, width: '70px', wide: true, cell: (row) => ago(row.data.state_since, now) },
   ];
@@ -116,22 +116,19 @@ export function MachineScreen(props: { name: string }): JSX.Element {
                 <Card><Story parts={found.story} data={found.data} /></Card>
                 <Card title="Its life, the newest first">
                   <Ask of={life} what="its life">
-                    {({ rows }) => {
-                      const told = rows.filter((row, at) => !row.withheld || at === 0 || rows[at - 1]!.said !== row.said);
-                      return told.length ? (
-                        <ol class="life">
-                          {told.map((row) => (
-                            <li class={row.withheld ? 'withheld' : ''}>
-                              <time>{clock(row.data.time, now)}</time>
-                              <div><strong>{row.said}</strong><span class="why">{row.why}</span></div>
-                              <a href={href(['decision', String(row.data.cycle), props.name])}>cycle {row.data.cycle}</a>
-                            </li>
-                          ))}
-                        </ol>
-                      ) : (
-                        <Empty>Nothing was ever decided about it: it is as its provider lists it.</Empty>
-                      );
-                    }}
+                    {({ rows }) => (rows.length ? (
+                      <ol class="life">
+                        {rows.map((row) => (
+                          <li class={row.withheld ? 'withheld' : ''}>
+                            <time>{clock(row.data.time, now)}</time>
+                            <div><strong>{row.said}</strong><span class="why">{row.why}</span></div>
+                            <a href={href(['decision', String(row.data.cycle), props.name])}>cycle {row.data.cycle}</a>
+                          </li>
+                        ))}
+                      </ol>
+                    ) : (
+                      <Empty>Nothing was ever decided about it: it is as its provider lists it.</Empty>
+                    ))}
                   </Ask>
                 </Card>
               </div>

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get, search } from '../api';
-import { ago, clock, hourly, int, usd } from '../format';
+import { ago, cents, clock, hourly, int } from '../format';
 import { useLive } from '../live';
 import { go, href, replace, usePlace } from '../router';
 import type { Explained, Group, NeedRow } from '../types';
@@ -27,7 +27,7 @@ export function Needs(): JSX.Element {
     { title: 'priority', num: true, width: '90px', cell: (row) => int(row.data.spec?.priority ?? 0) },
     { title: 'verdict', width: 'minmax(120px, 1fr)', cell: verdict },
     { title: 'machines', num: true, width: '80px', cell: (row) => int(row.data.credited + row.data.acquired) },
-    { title: '$/h', num: true, width: '80px', wide: true, cell: (row) => usd(row.data.usd_per_hour) },
+    { title: '$/h', num: true, width: '80px', wide: true, cell: (row) => cents(row.data.usd_per_hour) },
     { title: 'for', num: true, width: '70px', wide: true, cell: (row) => ago(row.data.short_since, now) },
     { title: 'wants', width: 'minmax(160px, 2.4fr)', wide: true, cell: (row) => <span class="cut" title={row.wants}>{row.data.satisfied ? row.wants : `misses ${row.missing}`}</span> },
   ];
@@ -42,8 +42,8 @@ export function Needs(): JSX.Element {
             {lanes.map((lane) => <option value={lane.cluster}>{lane.cluster}</option>)}
           </select></label>
           <label><input type="checkbox" checked={filter.unmet === '1'} onChange={(event) => set({ unmet: event.currentTarget.checked ? '1' : '' })} /> only short ones</label>
-          <form class="inline" onSubmit={(event) => { event.preventDefault(); if (pod.trim()) go(['pod', pod.trim()]); }}><label>Pod <input type="search" value={pod} placeholder="namespace/name" onInput={(event) => setPod(event.currentTarget.value)} /></label></form>
           <label><input type="checkbox" checked={filter.gangs === '1'} onChange={(event) => set({ gangs: event.currentTarget.checked ? '1' : '' })} /> only gangs</label>
+          <form class="inline" onSubmit={(event) => { event.preventDefault(); if (pod.trim()) go(['pod', pod.trim()]); }}><label>Pod <input type="search" value={pod} placeholder="namespace/name" onInput={(event) => setPod(event.currentTarget.value)} /></label></form>
         </div>
       </Head>
       <Card class="flush">

@@ -1,7 +1,7 @@
 // Policy: what clusters declare, added up to classes, with what each class has and costs.
 import type { JSX } from 'preact';
 import { get } from '../api';
-import { int, usd } from '../format';
+import { cents, int } from '../format';
 import { href, replace, usePlace } from '../router';
 import { useLive } from '../live';
 import { Ask, Card, Cli, Empty, Head, Pill, useAsk } from '../ui';
@@ -45,7 +45,7 @@ export function Policy(): JSX.Element {
                           <td class={row.unmet ? 'num bad' : 'num dim'}>{int(row.unmet)}</td>
                           <td class="num">{int(row.machines)}</td>
                           <td class="wide meter"><span style={{ width: `${(100 * row.machines) / most}%` }} /></td>
-                          <td class="num strong">{usd(row.usd_per_hour)}</td>
+                          <td class="num strong">{cents(row.usd_per_hour)}</td>
                         </tr>
                       ))}
                     </tbody>
@@ -72,6 +72,27 @@ interface Finding {
   times: number;
 }
 
+/** Findings of a rule that are shown without being asked for. */
+const SHOWN = 4;
+
+/** What is to be done, once, with all it concerns. */
+function byRule(findings: Finding[]): { code: string; severity: string | null; fix: string; findings: Finding[] }[] {
+  const rules = new Map<string, { code: string; severity: string | null; fix: string; findings: Finding[] }>();
+  for (const one of findings) {
+    const key = `${one.code} ${one.fix}`;
+    const rule = rules.get(key) ?? { code: one.code, severity: one.severity, fix: one.fix, findings: [] };
+    rule.findings.push(one);
+    rules.set(key, rule);
+  }
+  return [...rules.values()];
+}
+
+function Found(props: { one: Finding }): JSX.Element {
+  const { one } = props;
+  const subject = one.about === 'need' ? <a href={href(['need', one.subject.split('/').pop() ?? ''])}>{one.subject}</a> : one.subject;
+  return <li><span>{one.about} {subject}{one.times > 1 ? ` and ${int(one.times - 1)} more` : ''}</span><span class="dim">{one.found}</span></li>;
+}
+
 function Lints(): JSX.Element {
   const asked = useAsk<{ data: { findings: Finding[]; needs: number; machines: number; providers: number } }>((signal) => get('lint', {}, signal), 'lint', 20_000);
   return (
@@ -80,21 +101,27 @@ function Lints(): JSX.Element {
         {({ data }) => (
           <>
             {data.findings.length ? (
-              <table>
-                <thead><tr><th scope="col">Code</th><th scope="col">where</th><th scope="col">what was found</th><th scope="col">what to do</th></tr></thead>
-                <tbody>
-                  {data.findings.slice(0, 200).map((one) => (
-                    <tr>
-                      <th scope="row"><Pill tone={one.severity === 'error' ? 'bad' : 'warn'}>{one.code}</Pill></th>
-                      <td>{one.about} {one.about === 'need' ? <a href={href(['need', one.subject.split('/').pop() ?? ''])}>{one.subject}</a> : one.subject}{one.times > 1 ? ` and ${int(one.times - 1)} more` : ''}</td>
-                      <td>{one.found}</td>
-                      <td>{one.fix}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <ol class="lints">
+                {byRule(data.findings).map((rule) => (
+                  <li>
+                    <Pill tone={rule.severity === 'error' ? 'bad' : 'warn'}>{rule.code}</Pill>
+                    <div>
+                      <strong>{rule.fix}</strong>
+                      <ul>
+                        {rule.findings.slice(0, SHOWN).map((one) => <Found one={one} />)}
+                      </ul>
+                      {rule.findings.length > SHOWN && (
+                        <details>
+                          <summary>{int(rule.findings.length - SHOWN)} more</summary>
+                          <ul>{rule.findings.slice(SHOWN, 200).map((one) => <Found one={one} />)}</ul>
+                        </details>
+                      )}
+                    </div>
+                  </li>
+                ))}
+              </ol>
             ) : <Empty>Nothing: every rule holds.</Empty>}
-            <p class="dim small-text">Looked at {int(data.needs)} needs, {int(data.machines)} machines and {int(data.providers)} providers.</p>
+            <p class="dim small-text">Looked at {int(data.needs)} needs, {int(data.machines)} machines and {int(data.providers)} {data.providers === 1 ? 'provider' : 'providers'}.</p>
           </>
         )}
       </Ask>

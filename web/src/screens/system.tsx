@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get, post } from '../api';
-import { ago, change, clock, hourly, int, percent, span, usd, word } from '../format';
+import { ago, change, clock, hourly, int, percent, price, span, word } from '../format';
 import { useLive } from '../live';
 import type { FateCount, Group, ProviderBrief, SupplyCell } from '../types';
 import { Ask, Card, Cli, Empty, Head, Pill, useAsk } from '../ui';
@@ -104,7 +104,11 @@ interface TruthRow {
 /** Short times: 0.4 ms, 12 ms, 1.3 s. */
 const millis = (n: number): string => (n < 10 ? `${n.toFixed(1)} ms` : n < 1000 ? `${int(n)} ms` : `${(n / 1000).toFixed(1)} s`);
 
-const took = (time: Took | null): string => (time && time.samples ? `${span(time.p10_secs)}–${span(time.p90_secs)} (${int(time.samples)})` : '–');
+function took(time: Took | null): string {
+  if (!time?.samples) return '–';
+  const [from, to] = [span(time.p10_secs), span(time.p90_secs)];
+  return `${from === to ? from : `${from}–${to}`} (${int(time.samples)})`;
+}
 
 /** Rows shown before somebody asks for all. */
 const FEW = 12;
@@ -123,7 +127,7 @@ function Truth(): JSX.Element {
               {[...rows].sort((a, b) => b.observed_interruptions - b.promised_interruptions - (a.observed_interruptions - a.promised_interruptions)).slice(0, all ? 200 : FEW).map((row) => (
                 <tr>
                   <th scope="row">{row.instance_type} {word(row.capacity_type)}</th>
-                  <td class="num">{row.min_usd_per_hour === row.max_usd_per_hour ? usd(row.min_usd_per_hour) : `${usd(row.min_usd_per_hour)}–${usd(row.max_usd_per_hour)}`}</td>
+                  <td class="num">{row.min_usd_per_hour === row.max_usd_per_hour ? price(row.min_usd_per_hour) : `${price(row.min_usd_per_hour)}–${price(row.max_usd_per_hour)}`}</td>
                   <td class={row.observed_interruptions > 1 + 3 * row.promised_interruptions ? 'num bad' : 'num'}>{int(row.observed_interruptions)} / {row.promised_interruptions.toFixed(1)}</td>
                   <td class="num wide">{took(row.create)}</td>
                   <td class="num wide">{took(row.configure)}</td>
@@ -297,7 +301,7 @@ export function System(): JSX.Element {
                       <td class="num">{int(one.cycle)}</td>
                       <td class="num">{one.cycle_millis ? millis(one.cycle_millis[2]) : '–'}</td>
                       <td class="num wide">{one.cycle_millis ? millis(one.cycle_millis[3]) : '–'}</td>
-                      <td class="num wide">{int(Number(version?.epoch ?? 0))}</td>
+                      <td class="num wide">{String(version?.epoch ?? '–')}</td>
                       <td class="wide">{String(version?.server_version ?? '–')}</td>
                     </tr>
                   );

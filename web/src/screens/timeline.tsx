@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { Refused, get } from '../api';
 import { Chart } from '../chart';
-import { change, delta, hourly, int, short, usd } from '../format';
+import { cents, centsMore, delta, hourly, int, price, short, usd, word } from '../format';
 import { useLive } from '../live';
 import { go, href, replace, usePlace } from '../router';
 import type { AsOf, Group, Lane, NeedRef, SupplyCell } from '../types';
@@ -47,7 +47,7 @@ function Then(props: { moment: Moment }): JSX.Element {
             <thead><tr><th scope="col">Cluster</th><th scope="col" class="num">machines</th><th scope="col" class="num">$/h</th><th scope="col" class="num">needs</th><th scope="col" class="num">unmet</th></tr></thead>
             <tbody>
               {moment.lanes.map((lane) => (
-                <tr><th scope="row">{lane.cluster}</th><td class="num">{int(lane.machines)}</td><td class="num">{usd(lane.usd_per_hour)}</td><td class="num">{int(lane.needs)}</td><td class={lane.unmet ? 'num bad' : 'num'}>{int(lane.unmet)}</td></tr>
+                <tr><th scope="row">{lane.cluster}</th><td class="num">{int(lane.machines)}</td><td class="num">{cents(lane.usd_per_hour)}</td><td class="num">{int(lane.needs)}</td><td class={lane.unmet ? 'num bad' : 'num'}>{int(lane.unmet)}</td></tr>
               ))}
             </tbody>
           </table>
@@ -73,7 +73,45 @@ function Then(props: { moment: Moment }): JSX.Element {
   );
 }
 
-function Compare(props: { a: Moment; b: Moment }): JSX.Element {
+interface Offer {
+  data: { provider: string; instance_type: string; capacity_type: string | null; zone: string; min_usd_per_hour: number };
+}
+/** Prices told of at most. */
+const PRICES = 8;
+
+/** Of what could be bought then and now: what has another price. */
+function Prices(props: { a: Moment; b: Moment; shard: string | undefined }): JSX.Element {
+  const [from, to] = [String(props.a.as_of.cycle), String(props.b.as_of.cycle)];
+  const ask = (at: string, signal: AbortSignal) => get<{ rows: Offer[] }>('offers', { at, shard: props.shard }, signal);
+  const asked = useAsk(async (signal) => Promise.all([ask(from, signal), ask(to, signal)]), `prices ${from} ${to} ${props.shard}`);
+  return (
+    <Ask of={asked} what="prices">
+      {([then, now]) => {
+        const sort = ({ data }: Offer) => [data.instance_type, word(data.capacity_type), data.zone].join(' ');
+        const before = new Map(then.rows.map((row) => [`${row.data.provider} ${sort(row)}`, row.data.min_usd_per_hour]));
+        const rows = now.rows.flatMap((row) => {
+          const was = before.get(`${row.data.provider} ${sort(row)}`);
+          const is = row.data.min_usd_per_hour;
+          return was === undefined || Math.abs(was - is) < 1e-9 ? [] : [{ sort: sort(row), was, is }];
+        }).sort((x, y) => Math.abs(y.is / y.was - 1) - Math.abs(x.is / x.was - 1));
+        if (!rows.length) return <p class="note">Nothing that could be bought at both moments has another price.</p>;
+        return (
+          <table>
+            <thead><tr><th scope="col">Offer</th><th scope="col" class="num">then</th><th scope="col" class="num">now</th><th scope="col" class="num">change</th></tr></thead>
+            <tbody>
+              {rows.slice(0, PRICES).map((row) => (
+                <tr><th scope="row">{row.sort}</th><td class="num">{price(row.was)}</td><td class="num">{price(row.is)}</td><td class={row.is > row.was ? 'num bad' : 'num good'}>{row.was > 0 ? `${row.is > row.was ? '+' : '-'}${Math.abs(100 * (row.is / row.was - 1)).toFixed(1)} %` : '–'}</td></tr>
+              ))}
+              {rows.length > PRICES && <tr><td colSpan={4} class="dim">and {int(rows.length - PRICES)} more</td></tr>}
+            </tbody>
+          </table>
+        );
+      }}
+    </Ask>
+  );
+}
+
+function Compare(props: { a: Moment; b: Moment; shard: string | undefined }): JSX.Element {
   const { a, b } = props;
   const clusters = [...new Set([...a.lanes, ...b.lanes].map((lane) => lane.cluster))].sort();
   const of = (moment: Moment, cluster: string) => moment.lanes.find((lane) => lane.cluster === cluster);
@@ -85,7 +123,7 @@ function Compare(props: { a: Moment; b: Moment }): JSX.Element {
   const row = (moment: Moment, type: string | null) => supplyByType(moment.supply ?? []).find((one) => one.type === type);
   const differs = (x: number, y: number) => (Math.abs(x - y) < 1e-9 ? 'num dim' : 'num strong');
   return (
-    <Card title={`Cycle ${a.as_of.cycle} (${a.time}) against cycle ${b.as_of.cycle} (${b.time})`}>
+    <Card title={`Cycle ${a.as_of.cycle} (${a.time}) against cycle ${b.as_of.cycle} (${b.time})`} aside={<Cli cmd={`bigfleet diff ${a.as_of.cycle} ${b.as_of.cycle}`} />}>
       <div class="two even">
         <div>
           <h3>Clusters</h3>
@@ -98,13 +136,13 @@ function Compare(props: { a: Moment; b: Moment }): JSX.Element {
                   <tr>
                     <th scope="row">{cluster}</th>
                     <td class={differs(x?.machines ?? 0, y?.machines ?? 0)}>{delta((y?.machines ?? 0) - (x?.machines ?? 0))}</td>
-                    <td class={differs(x?.usd_per_hour ?? 0, y?.usd_per_hour ?? 0)}>{change((y?.usd_per_hour ?? 0) - (x?.usd_per_hour ?? 0))}</td>
+                    <td class={differs(x?.usd_per_hour ?? 0, y?.usd_per_hour ?? 0)}>{centsMore((y?.usd_per_hour ?? 0) - (x?.usd_per_hour ?? 0))}</td>
                     <td class={differs(x?.needs ?? 0, y?.needs ?? 0)}>{delta((y?.needs ?? 0) - (x?.needs ?? 0))}</td>
                     <td class={differs(x?.unmet ?? 0, y?.unmet ?? 0)}>{delta((y?.unmet ?? 0) - (x?.unmet ?? 0))}</td>
                   </tr>
                 );
               })}
-              <tr class="sum"><th scope="row">fleet</th><td class="num">{delta(b.lanes.reduce((s, l) => s + l.machines, 0) - a.lanes.reduce((s, l) => s + l.machines, 0))}</td><td class="num">{change((b.usd_per_hour ?? 0) - (a.usd_per_hour ?? 0))}</td><td class="num" /><td class="num" /></tr>
+              <tr class="sum"><th scope="row">fleet</th><td class="num">{delta(b.lanes.reduce((s, l) => s + l.machines, 0) - a.lanes.reduce((s, l) => s + l.machines, 0))}</td><td class="num">{centsMore((b.usd_per_hour ?? 0) - (a.usd_per_hour ?? 0))}</td><td class="num" /><td class="num" /></tr>
             </tbody>
           </table>
         </div>
@@ -119,12 +157,14 @@ function Compare(props: { a: Moment; b: Moment }): JSX.Element {
                   <tr>
                     <th scope="row">{type?.replaceAll('_', '-') ?? '–'}</th>
                     {(['bound', 'moving', 'idle', 'failed'] as const).map((key) => <td class={differs(x?.[key] ?? 0, y?.[key] ?? 0)}>{delta((y?.[key] ?? 0) - (x?.[key] ?? 0))}</td>)}
-                    <td class={differs(x?.usd ?? 0, y?.usd ?? 0)}>{change((y?.usd ?? 0) - (x?.usd ?? 0))}</td>
+                    <td class={differs(x?.usd ?? 0, y?.usd ?? 0)}>{centsMore((y?.usd ?? 0) - (x?.usd ?? 0))}</td>
                   </tr>
                 );
               })}
             </tbody>
           </table>
+          <h3>Prices</h3>
+          <Prices a={a} b={b} shard={props.shard} />
           <h3>Needs</h3>
           <p class="note">{fell.length ? `Short now and not before: ${fell.slice(0, 10).join(', ')}${fell.length > 10 ? ` and ${int(fell.length - 10)} more` : ''}.` : 'None fell short.'} {rose.length ? `Covered again: ${rose.slice(0, 10).join(', ')}.` : ''}</p>
         </div>
@@ -230,7 +270,7 @@ export function Timeline(): JSX.Element {
         <Ask of={found} what="moment">
           {(moment) => moment && (
             <>
-              {against && <Ask of={other} what="other moment">{(first) => first && <><Compare a={first} b={moment} /><Back then={first} now={moment} shard={shard} /></>}</Ask>}
+              {against && <Ask of={other} what="other moment">{(first) => first && <><Compare a={first} b={moment} shard={shard} /><Back then={first} now={moment} shard={shard} /></>}</Ask>}
               <p class="say head">Cycle {int(moment.as_of.cycle)}, {moment.time}{moment.usd_per_hour !== null ? `: ${hourly(moment.usd_per_hour)}` : ''}</p>
               <Then moment={moment} />
             </>

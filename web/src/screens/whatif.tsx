@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { get, post } from '../api';
-import { change, delta, hourly, int, percent, word } from '../format';
+import { cents, centsMore, delta, hourly, int, percent, word } from '../format';
 import { useLive } from '../live';
 import { href, replace, usePlace } from '../router';
 import type { FateCount, Group, NeedRow } from '../types';
@@ -21,6 +21,19 @@ interface Side {
   cycles: number;
   settled: boolean;
   bound_machines: number;
+  ahead?: Ahead | null;
+}
+interface Ahead {
+  hours: number;
+  runs: number;
+  usd: number;
+  usd_spread: number;
+  interruptions: number;
+  interruptions_spread: number;
+  preemptions: number;
+  provisions: number;
+  unmet_need_hours: number;
+  unmet_need_hours_spread: number;
 }
 interface Found {
   before: Side;
@@ -140,16 +153,56 @@ function Editor(props: { add: (edit: Edit) => void }): JSX.Element {
 
 const sum = (side: Side, kind: string) => side.actions.filter((one) => one.kind === kind).reduce((n, one) => n + one.actions, 0);
 
+const signed = (n: number, places: number): string => `${n > 0 ? '+' : ''}${n.toFixed(places)}`;
+
+/** How long the simulator goes on, and how often, if somebody asks for it. */
+const SPANS: [string, string][] = [['', 'only settle'], ['6', 'also 6 hours on'], ['24', 'also a day on'], ['168', 'also a week on']];
+const RUNS = 20;
+
+/** What came of going on: means over the runs, with one standard deviation beside them. */
+function HoursOn(props: { before: Ahead; after: Ahead }): JSX.Element {
+  const { before, after } = props;
+  const of = (label: string, a: number, b: number, show: (n: number) => string, more: (n: number) => string, isCost: boolean, spreads?: [number, number]) => {
+    const d = b - a;
+    const noise = spreads ? Math.max(...spreads) : 0;
+    const text = (n: number, spread: number | undefined) => (
+      <>{show(n)}{spread !== undefined && <span class="dim"> ±{show(spread)}</span>}</>
+    );
+    return (
+      <tr>
+        <th scope="row">{label}</th>
+        <td class="num">{text(a, spreads?.[0])}</td>
+        <td class="num">{text(b, spreads?.[1])}</td>
+        <td class={`num ${Math.abs(d) <= noise || Math.abs(d) < 1e-9 ? 'dim' : !isCost ? 'strong' : d > 0 ? 'bad' : 'good'}`} title={Math.abs(d) <= noise ? 'Within the spread of the runs' : undefined}>{Math.abs(d) < 1e-9 ? 'same' : more(d)}</td>
+      </tr>
+    );
+  };
+  const two = (n: number) => n.toFixed(2);
+  const more = (n: number) => signed(n, 2);
+  return (
+    <table class="diff ahead">
+      <thead><tr><th scope="col" /><th scope="col" class="num">now</th><th scope="col" class="num">changed</th><th scope="col" class="num">difference</th></tr></thead>
+      <tbody>
+        {of('$ in all', before.usd, after.usd, cents, centsMore, true, [before.usd_spread, after.usd_spread])}
+        {of('interruptions', before.interruptions, after.interruptions, two, more, true, [before.interruptions_spread, after.interruptions_spread])}
+        {of('unmet need-hours', before.unmet_need_hours, after.unmet_need_hours, two, more, true, [before.unmet_need_hours_spread, after.unmet_need_hours_spread])}
+        {of('preemptions', before.preemptions, after.preemptions, two, more, true)}
+        {of('provisions', before.provisions, after.provisions, two, more, false)}
+      </tbody>
+    </table>
+  );
+}
+
 function Difference(props: { found: Found }): JSX.Element {
   const { before, after } = props.found;
   const hours = 24;
   const rows: [string, string, string, string, number][] = [
-    ['$ an hour', hourly(before.usd_per_hour), hourly(after.usd_per_hour), change(after.usd_per_hour - before.usd_per_hour), after.usd_per_hour - before.usd_per_hour],
-    ['$ a day, if it stays so', change(before.usd_per_hour * hours).replace('+', ''), change(after.usd_per_hour * hours).replace('+', ''), change((after.usd_per_hour - before.usd_per_hour) * hours), after.usd_per_hour - before.usd_per_hour],
+    ['$ an hour', cents(before.usd_per_hour), cents(after.usd_per_hour), centsMore(after.usd_per_hour - before.usd_per_hour), after.usd_per_hour - before.usd_per_hour],
+    ['$ a day, if it stays so', cents(before.usd_per_hour * hours), cents(after.usd_per_hour * hours), centsMore((after.usd_per_hour - before.usd_per_hour) * hours), after.usd_per_hour - before.usd_per_hour],
     ['bound machines', int(before.bound_machines), int(after.bound_machines), delta(after.bound_machines - before.bound_machines), 0],
     ['unmet needs', int(before.unmet), int(after.unmet), delta(after.unmet - before.unmet), after.unmet - before.unmet],
-    ['spot share', percent(before.spot_share), percent(after.spot_share), `${(100 * (after.spot_share - before.spot_share)).toFixed(1)} points`, 0],
-    ['expected interruptions a day', (before.interruptions_per_hour * hours).toFixed(2), (after.interruptions_per_hour * hours).toFixed(2), ((after.interruptions_per_hour - before.interruptions_per_hour) * hours).toFixed(2), after.interruptions_per_hour - before.interruptions_per_hour],
+    ['spot share', percent(before.spot_share), percent(after.spot_share), signed(100 * (after.spot_share - before.spot_share), 1) + ' points', 0],
+    ['expected interruptions a day', (before.interruptions_per_hour * hours).toFixed(2), (after.interruptions_per_hour * hours).toFixed(2), signed((after.interruptions_per_hour - before.interruptions_per_hour) * hours, 2), after.interruptions_per_hour - before.interruptions_per_hour],
     ...(['provision', 'bootstrap', 'preempt', 'reclaim', 'delete'] as const).map((kind): [string, string, string, string, number] => [`${kind}s`, int(sum(before, kind)), int(sum(after, kind)), delta(sum(after, kind) - sum(before, kind)), kind === 'preempt' ? sum(after, kind) - sum(before, kind) : 0]),
   ];
   return (
@@ -170,8 +223,10 @@ export function WhatIf(): JSX.Element {
   const text = query.get('e') ?? '[]';
   const edits = read(text);
   const [copied, setCopied] = useState(false);
-  const set = (all: Edit[]) => replace(['whatif'], { e: all.length ? JSON.stringify(all) : undefined });
-  const asked = useAsk<Found | null>(() => (edits.length ? post('whatif', { edits, cycles: 5 }) : Promise.resolve(null)), text);
+  const hours = Number(query.get('h') ?? 0) || 0;
+  const put = (all: Edit[], on: number) => replace(['whatif'], { e: all.length ? JSON.stringify(all) : undefined, h: on ? String(on) : undefined });
+  const set = (all: Edit[]) => put(all, hours);
+  const asked = useAsk<Found | null>(() => (edits.length ? post('whatif', { edits, cycles: 5, hours, seeds: hours ? RUNS : 0 }) : Promise.resolve(null)), `${text} ${hours}`);
   const now = state?.summary?.as_of?.now ?? null;
   const share = async () => {
     try {
@@ -184,7 +239,7 @@ export function WhatIf(): JSX.Element {
   };
   return (
     <>
-      <Head title="What if" cmd={`bigfleet whatif ${flags(edits)}`.trim()} />
+      <Head title="What if" cmd={['bigfleet whatif', flags(edits), hours ? `--for ${hours}h` : ''].filter(Boolean).join(' ')} />
       <div class="two narrow">
         <div class="stack">
           <Card title="Change something">
@@ -195,6 +250,10 @@ export function WhatIf(): JSX.Element {
                 <li><span>{inWords(edit)}</span><button class="small" aria-label={`Take back: ${inWords(edit)}`} onClick={() => set(edits.filter((_, n) => n !== at))}>✕</button></li>
               ))}
             </ol>
+            <div class="editor"><label>Then <select value={hours ? String(hours) : ''} onChange={(event) => put(edits, Number(event.currentTarget.value))}>
+              {SPANS.map(([value, said]) => <option value={value}>{said}</option>)}
+              {hours > 0 && !SPANS.some(([value]) => value === String(hours)) && <option value={String(hours)}>also {int(hours)} hours on</option>}
+            </select></label></div>
             {edits.length > 0 && (
               <p class="buttons"><button onClick={asked.again}>Run again</button> <button onClick={() => void share()}>{copied ? 'Copied' : 'Copy link'}</button> <button onClick={() => set([])}>Clear</button></p>
             )}
@@ -211,6 +270,14 @@ export function WhatIf(): JSX.Element {
                       {int(found.edited_machines)} machines and {int(found.edited_needs)} needs were changed; {found.after.settled ? `settled after ${int(found.after.cycles)} cycles` : `not settled after ${int(found.after.cycles)} cycles`}, machines arriving at once. Rails take no part.
                     </p>
                   </Card>
+                  {found.before.ahead && found.after.ahead && (
+                    <Card title={`${int(found.after.ahead.hours)} hours on`}>
+                      <HoursOn before={found.before.ahead} after={found.after.ahead} />
+                      <p class="dim small-text">
+                        {int(found.after.ahead.runs)} runs of the simulator, seeds from 42 on: the mean, and ± one standard deviation. Rails and holds as in the fleet, moves as long as they were seen to take; demand and prices as now, losses as likely as providers say.
+                      </p>
+                    </Card>
+                  )}
                   <Card title={`Needs that fare differently (${int(found.needs.length)})`}>
                     {found.needs.length ? (
                       <table>

@@ -1,11 +1,13 @@
 //! What a cloud does behind the kit: it takes its time, and some moves fail or never end.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bigfleet_proto::v1alpha1::Machine;
 use bigfleet_provider_kit::{Backend, Clock as _, Failure, Offering, OperationKind, VirtualClock};
 
+use crate::present::{Present, offering};
 use crate::random::Random;
 use crate::scenario::{Call, Dwell, RACK, Scenario, StartState};
 
@@ -66,13 +68,21 @@ pub(crate) struct Plant {
     name: String,
     offerings: Vec<Offering>,
     dwell: Dwell,
+    /// How long moves of some machines take, where that is known one by one.
+    own: BTreeMap<String, Dwell>,
     clock: Arc<VirtualClock>,
     troubles: Troubles,
     random: Mutex<Random>,
 }
 
 impl Plant {
-    pub(crate) fn new(scenario: &Scenario, name: &str, clock: Arc<VirtualClock>, troubles: Troubles) -> Self {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        present: Option<&Present>,
+        name: &str,
+        clock: Arc<VirtualClock>,
+        troubles: Troubles,
+    ) -> Self {
         let pools = scenario.fleet.iter().filter(|pool| pool.provider == name);
         let offerings = pools.flat_map(|pool| {
             (0..pool.count).map(move |number| {
@@ -95,10 +105,12 @@ impl Plant {
             })
         });
         let random = Mutex::new(Random::new(scenario.seed).fork(name));
+        let standing = || present.iter().flat_map(|present| present.of_provider(name));
         Self {
             name: name.into(),
-            offerings: offerings.collect(),
+            offerings: offerings.chain(standing().map(|one| offering(&one.machine))).collect(),
             dwell: scenario.dwell,
+            own: standing().map(|one| (one.machine.id.to_string(), one.dwell)).collect(),
             clock,
             troubles,
             random,
@@ -107,13 +119,14 @@ impl Plant {
 
     /// Waits as long as a move takes, and says whether it went well.
     async fn take_time(&self, kind: OperationKind, machine: &Machine) -> Result<(), Failure> {
+        let dwell = self.own.get(&machine.id).unwrap_or(&self.dwell);
         let usual = match kind {
-            OperationKind::Create => self.dwell.create,
-            OperationKind::Configure => self.dwell.configure,
-            OperationKind::Drain => self.dwell.drain,
-            OperationKind::Delete => self.dwell.delete,
+            OperationKind::Create => dwell.create,
+            OperationKind::Configure => dwell.configure,
+            OperationKind::Drain => dwell.drain,
+            OperationKind::Delete => dwell.delete,
         };
-        let more = self.random.lock().expect("no holder panics").unit() * self.dwell.jitter;
+        let more = self.random.lock().expect("no holder panics").unit() * dwell.jitter;
         let wait = usual.nanos() + (usual.nanos() as f64 * more) as i64;
         let trouble = self.troubles.hit(kind, machine, &self.random);
         if trouble.as_ref().is_some_and(|trouble| trouble.hangs) {

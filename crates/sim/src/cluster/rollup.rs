@@ -10,6 +10,10 @@ impl Pods {
     pub fn rollup(&self) -> Vec<Need> {
         let mut rows = Vec::new();
         for work in &self.work {
+            if let Some(asked) = &work.asked {
+                rows.push(asked.clone());
+                continue;
+            }
             // Like pods ask for the same, so the sum of their requests is one request times their number.
             let request = Need::of_unit(self.name.clone(), work.profile.clone(), work.unit.clone());
             let pods = if self.unmet_only { work.waiting } else { work.wanted };

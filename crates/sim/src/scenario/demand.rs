@@ -184,7 +184,40 @@ impl Pods {
     }
 }
 
+impl Cluster {
+    /// A cluster that wants nothing.
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            shard: 0,
+            roll_up: ten_seconds(),
+            join: ten_seconds(),
+            evict: ten_seconds(),
+            unmet_only: false,
+            work: Vec::new(),
+        }
+    }
+}
+
 impl Work {
+    /// So many pods, or gangs of so many, of which all else is said elsewhere.
+    pub(crate) fn like(pods: u64, gang: usize) -> Self {
+        Self {
+            name: String::new(),
+            pods: Pods::Always(pods),
+            unit: BTreeMap::new(),
+            priority: 0,
+            interruption_usd: None,
+            reclamation_usd: None,
+            requires: Vec::new(),
+            same: String::new(),
+            gang,
+            spread: None,
+            bare: false,
+            churn_per_hour: 0.0,
+        }
+    }
+
     /// The profile of its pods.
     pub fn profile(&self) -> Arc<Profile> {
         let bucket = |usd: Option<f64>| {

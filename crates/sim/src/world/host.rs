@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_border::provider::Lister;
+use bigfleet_engine::ShortNeed;
 use bigfleet_model::release::ReleasePolicy;
 use bigfleet_shard::{
     Config, Effect, Event, Memory, Pace, ProviderConfig, RailConfig, SessionId, Shard, Step, Urgency,
@@ -106,7 +107,7 @@ pub(crate) fn config(scenario: &Scenario, index: usize, epoch: i64) -> Config {
 impl World {
     /// A new host for one of the scenario's shards.
     pub(super) fn start_host(&mut self, index: usize, host: usize) {
-        let memory = Memory::default();
+        let memory = self.setup.present.as_ref().map(|present| present.memory()).unwrap_or_default();
         let host_state = Host {
             shard: None,
             memory,
@@ -136,7 +137,10 @@ impl World {
         host.epoch = newest.unwrap_or(0) + 1;
         host.life += 1;
         host.started = self.now;
-        let mut config = config(&self.scenario, host.index, host.epoch);
+        let mut config = match &self.setup.present {
+            Some(present) => present.config(host.epoch, self.scenario.seed),
+            None => config(&self.scenario, host.index, host.epoch),
+        };
         if let Some(planted) = self.setup.planted {
             planted::config(planted, &mut config);
             planted::memory(planted, &mut host.memory);
@@ -298,6 +302,13 @@ impl World {
     /// A cycle went on the record.
     fn record(&mut self, index: usize, record: &bigfleet_shard::CycleRecord) {
         use bigfleet_engine::ActionKind;
+        if let Some(shard) = &self.hosts[index].shard
+            && self.setup.present.is_some()
+        {
+            let shorts = shard.engine().short_needs();
+            let unmet = |short: &&ShortNeed<'_>| short.unresolved.is_some() || short.demand.need.parked;
+            self.tally.unmet_now = shorts.iter().filter(unmet).count() as u64;
+        }
         for ordered in &record.actions {
             let action = &ordered.action;
             self.trace.note(

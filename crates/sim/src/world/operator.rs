@@ -46,9 +46,9 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    pub(super) fn new(cluster: &scenario::Cluster) -> Self {
+    pub(super) fn new(cluster: &scenario::Cluster, pods: Pods) -> Self {
         Self {
-            pods: Pods::new(cluster),
+            pods,
             host: cluster.shard,
             session: None,
             life: 0,

@@ -10,6 +10,7 @@ use bigfleet_shard::is_paid_for;
 use super::happening::Happening;
 use super::{MINUTE, Moment, World};
 use crate::cloud::state_of;
+use crate::present::is_taken;
 use crate::scenario::{Measure, Scenario};
 
 /// One machine as it really is.
@@ -162,7 +163,8 @@ impl World {
                 let lost = self.operators[was].pods.leave(&machine.id);
                 self.count(Measure::PodsLost, Some(was), lost);
             }
-            if state == MachineState::Failed {
+            // What was broken when the world began stays so.
+            if state == MachineState::Failed && before.is_some() {
                 self.count(Measure::MachinesFailed, was, 1);
                 let repair = self.scenario.dwell.repair.nanos();
                 if repair > 0 {
@@ -233,9 +235,16 @@ impl World {
         self.queue.put(self.now + MINUTE, Happening::Interruptions);
         let exists = |state| is_paid_for(state) && state != MachineState::Failed;
         let mut taken = Vec::new();
+        let (is_present, seed) = (self.setup.present.is_some(), self.scenario.seed);
+        let minute = self.since_start() / MINUTE;
         for (id, real) in &self.truth.machines {
-            if real.interruption > 0.0 && exists(real.state) && self.random.happens(real.interruption / 60.0)
-            {
+            if real.interruption <= 0.0 || !exists(real.state) {
+                continue;
+            }
+            let chance = real.interruption / 60.0;
+            let is_taken =
+                if is_present { is_taken(seed, minute, id, chance) } else { self.random.happens(chance) };
+            if is_taken {
                 taken.push(id.clone());
             }
         }

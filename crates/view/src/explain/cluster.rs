@@ -59,7 +59,7 @@ impl<S: Shards> View<S> {
         self.own_clusters.add_to(&mut short);
         let recent = &snapshot.beside.recent;
         let wanted = Wanted { cluster: request.cluster, ..Wanted::default() };
-        let decisions = wanted.of_recent(recent, TOLD);
+        let decisions = wanted.of_recent_folded(recent, TOLD);
         let last = recent.last().map_or(0, |record| record.cycle);
         let withheld = decisions.iter().filter(|d| d.cycle == last && d.fate() != v1::Fate::Begun);
         Ok(v1::ClusterExplanation {

@@ -84,7 +84,7 @@ impl<S: Shards> View<S> {
             of_it.map(|decided| past.message(decided)).collect()
         } else {
             let wanted = Wanted { machine: machine.id.to_string(), ..Wanted::default() };
-            wanted.of_recent(&snapshot.beside.recent, TOLD)
+            wanted.of_recent_folded(&snapshot.beside.recent, TOLD)
         };
         answer.decisions = decisions;
         let binds = |d: &&v1::Decision| {

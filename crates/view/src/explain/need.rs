@@ -142,7 +142,7 @@ impl<S: Shards> View<S> {
         if snapshot.past.is_none() {
             let recent = &snapshot.beside.recent;
             let wanted = Wanted { need: Some(decided_as), ..Wanted::default() };
-            message.decisions = wanted.of_recent(recent, TOLD);
+            message.decisions = wanted.of_recent_folded(recent, TOLD);
             let last = recent.last().map_or(0, |record| record.cycle);
             message.withheld = message
                 .decisions

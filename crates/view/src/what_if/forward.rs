@@ -1,76 +1,155 @@
-//! Hours ahead: a world that goes on by itself, with interruptions drawn from a seed.
+//! Hours ahead: the copy goes on in the simulator, as often as asked with other chances.
 //!
-//! A plain model, and said to be one: demand and prices stay as they are, what was ordered has arrived a minute later, and
-//! a bound machine is lost in a minute with a sixtieth of the probability its provider states for an hour. A lost machine is
-//! quota again after ten minutes, or idle if it is owned. Rails take no part.
+//! The shipped shard, the shipped engine and providers made with the kit carry on from the copy in virtual time, with the
+//! shard's own rails and holds. Moves take as long as the record has seen them take. Demand and prices stay as they are;
+//! machines are lost as likely as their providers say, and are there again after ten minutes.
 
-use bigfleet_engine::ActionKind;
-use bigfleet_model::machine::{Machine, MachineState};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bigfleet_shard::Config;
+use bigfleet_sim::{Ahead as Run, Dwell, Present, Span, Standing};
+use tonic::Status;
 
 use super::world::World;
+use crate::known::Known;
+use crate::observed::{Observed, Sort};
+use crate::truth::Watched;
+use crate::v1;
 
-const MINUTE_NANOS: i64 = 60_000_000_000;
-/// How long a lost machine is gone, in minutes.
-const GONE_MINUTES: u64 = 10;
+/// Hours ahead at most, and runs with different chances at most and if nobody says.
+const MOST_HOURS: u32 = 24 * 28;
+const MOST_SEEDS: u32 = 100;
+const SEEDS: u32 = 20;
+/// Hours times machines times runs at most, for both sides together: some minutes of work.
+const MOST_WORK: u64 = 4_000_000;
+/// Whose machines are that somebody adds.
+const ADDED: &str = "what-if";
 
-/// What came of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Run {
-    pub(super) usd: f64,
-    pub(super) interruptions: f64,
-    pub(super) preemptions: f64,
-    /// Needs that were short, times the hours they were.
-    pub(super) unmet_hours: f64,
+/// How far ahead, and how often.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    hours: u32,
+    seeds: u32,
+    seed: u64,
 }
 
-/// A number from 0 to 1 that depends on these and on nothing else, so that both sides of a comparison lose the same machines
-/// in the same minutes.
-fn chance(seed: u64, minute: u64, machine: &str) -> f64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for byte in machine.bytes().chain(minute.to_le_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    // Mixed once more: the last bytes of an id would else decide alone.
-    hash ^= hash >> 33;
-    hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    hash ^= hash >> 33;
-    (hash >> 11) as f64 / (1_u64 << 53) as f64
+/// What is known beside a copy: how its shard is set up, whose machines are, and how long their moves take.
+pub(super) struct Surroundings {
+    config: Config,
+    providers: BTreeMap<Box<str>, Arc<str>>,
+    watched: Watched,
 }
 
-/// Lets a world go on for so many minutes.
-pub(super) fn run(mut world: World, minutes: u64, seed: u64) -> Run {
-    let mut run = Run::default();
-    let mut gone: Vec<(u64, Machine)> = Vec::new();
-    for minute in 0..minutes {
-        let back = gone.extract_if(.., |(until, _)| *until <= minute).collect::<Vec<_>>();
-        for (_, machine) in back {
-            world.put(machine);
+impl Surroundings {
+    pub(super) fn new(
+        config: Config,
+        knowns: &[Known],
+        watched: Watched,
+        record: Option<&Path>,
+        now: i64,
+    ) -> Self {
+        if let Some(folder) = record {
+            // What cannot be read is not known: moves take what they usually do.
+            let _ = watched.lock().expect("no holder panics").catch_up(folder, now, None);
         }
-        let decision = world.cycle();
-        run.unmet_hours +=
-            world.fleet.short_needs().iter().filter(|s| s.unresolved.is_some()).count() as f64 / 60.0;
-        let preempts = decision.actions.iter().filter(|action| action.kind == ActionKind::Preempt);
-        run.preemptions += preempts.count() as f64;
-        world.now_unix_nanos = world.now_unix_nanos.saturating_add(MINUTE_NANOS);
-        world.arrive(&decision);
-        run.usd += world.bill().usd_per_hour / 60.0;
-        let is_lost = |machine: &&std::sync::Arc<Machine>| {
-            machine.state == MachineState::Configured
-                && machine.interruption_probability > 0.0
-                && chance(seed, minute, &machine.id) < machine.interruption_probability / 60.0
+        let whose = knowns.iter().map(|known| (known.machine.id.clone(), known.provider.clone()));
+        Self { config, providers: whose.collect(), watched }
+    }
+
+    /// A copy, ready to go on.
+    fn present(&self, world: &World) -> Result<Arc<Present>, Status> {
+        let mut world = world.clone();
+        world.land();
+        let observed = self.watched.lock().expect("no holder panics");
+        let stand = |machine: &Arc<bigfleet_model::machine::Machine>| {
+            let provider = self.providers.get(&machine.id).cloned().unwrap_or_else(|| ADDED.into());
+            let sort = Sort {
+                provider: provider.clone(),
+                instance_type: machine.instance_type.clone(),
+                capacity_type: machine.capacity_type,
+            };
+            Standing { provider, machine: machine.clone(), dwell: dwell(&observed, &sort) }
         };
-        let lost: Vec<_> = world.machines.values().filter(is_lost).cloned().collect();
-        for machine in lost {
-            run.interruptions += 1.0;
-            world.remove(&machine.id);
-            gone.push((minute + GONE_MINUTES, World::afresh_machine(&machine, world.now_unix_nanos)));
-        }
+        let machines = world.machines.values().map(stand).collect();
+        let clusters: Vec<Arc<str>> = world.fleet.clusters().map(Into::into).collect();
+        let rows = clusters.iter().flat_map(|cluster| world.fleet.rows_of(cluster));
+        let needs = rows.map(|demand| demand.need.clone()).collect();
+        let present = Present::new(&self.config, machines, needs, clusters, world.now_unix_nanos);
+        present.map(Arc::new).map_err(|error| Status::failed_precondition(error.to_string()))
     }
-    run
+}
+
+/// How long moves of a sort take: between what one of ten stayed below and what nine of ten did.
+fn dwell(observed: &Observed, sort: &Sort) -> Dwell {
+    let mut dwell = Dwell::default();
+    let (mut spread, mut seen) = (0.0, 0);
+    let mut take = |place: &mut Span, took: Option<v1::Took>| {
+        if let Some(took) = took.filter(|took| took.p10_secs > 0.0) {
+            *place = Span::from_nanos((took.p10_secs * 1e9) as i64);
+            spread += took.p90_secs / took.p10_secs - 1.0;
+            seen += 1;
+        }
+    };
+    take(&mut dwell.create, observed.took(sort, |seen| &seen.create));
+    take(&mut dwell.configure, observed.took(sort, |seen| &seen.configure));
+    take(&mut dwell.drain, observed.took(sort, |seen| &seen.drain));
+    if seen > 0 {
+        dwell.jitter = (spread / f64::from(seen)).clamp(0.0, 10.0);
+    }
+    dwell
+}
+
+impl Ahead {
+    pub(super) fn of(request: &v1::WhatIfRequest, machines: u64) -> Result<Option<Self>, Status> {
+        if request.hours == 0 {
+            return Ok(None);
+        }
+        let seeds = if request.seeds == 0 { SEEDS } else { request.seeds };
+        if request.hours > MOST_HOURS || seeds > MOST_SEEDS {
+            return Err(Status::invalid_argument(format!(
+                "hours: {}, seeds: {seeds}; at most {MOST_HOURS} and {MOST_SEEDS} are run",
+                request.hours
+            )));
+        }
+        let work = u64::from(request.hours) * u64::from(seeds) * machines.max(1) * 2;
+        if work > MOST_WORK {
+            return Err(Status::invalid_argument(format!(
+                "{} h, {seeds} runs and {machines} machines are more than is run for a question; ask for fewer of them",
+                request.hours
+            )));
+        }
+        Ok(Some(Self { hours: request.hours, seeds, seed: request.seed }))
+    }
+
+    pub(super) fn go(self, world: &World, surroundings: &Surroundings) -> Result<v1::HoursAhead, Status> {
+        let present = surroundings.present(world)?;
+        let runs = (0..u64::from(self.seeds))
+            .map(|number| present.run(self.hours, self.seed.wrapping_add(number)))
+            .collect::<Result<Vec<Run>, _>>()
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let of = |figure: fn(&Run) -> f64| spread(&runs.iter().map(figure).collect::<Vec<_>>());
+        let (usd, usd_spread) = of(|run| run.usd);
+        let (interruptions, interruptions_spread) = of(|run| run.interruptions as f64);
+        let (unmet_need_hours, unmet_need_hours_spread) = of(|run| run.unmet_need_hours);
+        Ok(v1::HoursAhead {
+            hours: self.hours,
+            runs: self.seeds,
+            usd,
+            usd_spread,
+            interruptions,
+            interruptions_spread,
+            preemptions: of(|run| run.preemptions as f64).0,
+            unmet_need_hours,
+            unmet_need_hours_spread,
+            provisions: of(|run| run.provisions as f64).0,
+        })
+    }
 }
 
 /// The mean and the spread (one standard deviation) of some figures.
-pub(super) fn spread(figures: &[f64]) -> (f64, f64) {
+fn spread(figures: &[f64]) -> (f64, f64) {
     let count = figures.len().max(1) as f64;
     let mean = figures.iter().sum::<f64>() / count;
     let variance = figures.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>() / count;
@@ -80,17 +159,6 @@ pub(super) fn spread(figures: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn chances_are_even_and_the_same_again() {
-        let draws: Vec<f64> = (0..20_000).map(|minute| chance(7, minute, "spot-1")).collect();
-        let (mean, _) = spread(&draws);
-        assert!((mean - 0.5).abs() < 0.02, "{mean}");
-        assert_eq!(chance(7, 3, "spot-1"), chance(7, 3, "spot-1"));
-        assert_ne!(chance(7, 3, "spot-1"), chance(8, 3, "spot-1"));
-        let rare = draws.iter().filter(|draw| **draw < 0.01).count();
-        assert!((100..300).contains(&rare), "{rare} of 200");
-    }
 
     #[test]
     fn a_spread_is_a_standard_deviation() {

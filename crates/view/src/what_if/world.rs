@@ -91,6 +91,11 @@ impl World {
                 self.put(arrived);
             }
         }
+        self.land();
+    }
+
+    /// Everything that is under way is done.
+    pub(crate) fn land(&mut self) {
         let moving: Vec<Arc<Machine>> =
             self.machines.values().filter(|machine| machine.state.is_transitional()).cloned().collect();
         for machine in moving {

@@ -161,9 +161,10 @@ pub(crate) async fn machines(State(site): State<Arc<Site>>, uri: Uri, headers: H
     answer(&headers, &json!({ "rows": rows, "total": total, "known": known, "as_of": as_of }))
 }
 
-/// `/api/decisions`: newest first, and in groups.
+/// `/api/decisions`: newest first, and in groups; what was withheld again and again once, unless `every` is asked for.
 pub(crate) async fn decisions(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Answer {
-    let known = ["shard", "cluster", "kind", "fate", "machine", "need", "from", "to", "limit", "record"];
+    let known =
+        ["shard", "cluster", "kind", "fate", "machine", "need", "from", "to", "limit", "record", "every"];
     let query = Query::read(&uri, &known)?;
     let kinds =
         query.code("kind", |name| v1::ActionKind::from_str_name(name).map(Into::into), "ACTION_KIND_")?;
@@ -181,6 +182,7 @@ pub(crate) async fn decisions(State(site): State<Arc<Site>>, uri: Uri, headers: 
             to_cycle: query.number("to", 0, u64::MAX)?,
             limit: query.number("limit", 200, 2000)? as u32,
             from_record: query.flag("record")?,
+            fold: !query.flag("every")?,
             ..v1::ListDecisionsRequest::default()
         };
         let found = pages(shard.client().list_decisions(request).await).await?;

@@ -1,6 +1,6 @@
 //! Rows of lists, with what they say beside what they are.
 
-use bigfleet_tell::{Shown, feed, sentence};
+use bigfleet_tell::{Shown, feed, group, sentence};
 use bigfleet_view::v1::Decision;
 use serde::Serialize;
 
@@ -43,34 +43,20 @@ pub(crate) struct Group {
     machines: Vec<String>,
 }
 
-/// Puts together what belongs together, in the order of the first of each. Decisions of one cycle come together.
+/// Puts together what belongs together, in the order of the first of each.
 pub(crate) fn groups(decisions: &[(String, Decision)]) -> Vec<Group> {
-    let mut found: Vec<(&str, Vec<Decision>)> = Vec::new();
-    let mut first_of_cycle = 0;
-    for (shard, decision) in decisions {
-        let is_new_cycle =
-            found.last().is_some_and(|(of, group)| *of != shard || group[0].cycle != decision.cycle);
-        if is_new_cycle {
-            first_of_cycle = found.len();
-        }
-        let same =
-            found[first_of_cycle..].iter_mut().find(|(_, group)| feed::belong_together(&group[0], decision));
-        match same {
-            Some((_, group)) => group.push(decision.clone()),
-            None => found.push((shard, vec![decision.clone()])),
-        }
-    }
-    let group = |(shard, group): (&str, Vec<Decision>)| Group {
+    let told = |(shard, group): (&str, group::Group<'_>)| Group {
         shard: shard.to_owned(),
-        data: Shown::new("Decision", &group[0]),
+        data: Shown::new("Decision", group.first()),
         said: bigfleet_tell::safe(feed::said(&group)),
-        why: bigfleet_tell::safe(sentence::why(&group[0])),
-        withheld: sentence::withheld(&group[0]),
-        count: group.len(),
-        usd_per_hour: group.iter().map(|decision| decision.usd_per_hour).sum(),
-        machines: group.iter().take(NAMES).map(|decision| decision.machine.clone()).collect(),
+        why: bigfleet_tell::safe(sentence::why(group.first())),
+        withheld: sentence::withheld(group.first()),
+        count: group.decisions.len(),
+        usd_per_hour: group.decisions.iter().map(|decision| decision.usd_per_hour).sum(),
+        machines: group.decisions.iter().take(NAMES).map(|decision| decision.machine.clone()).collect(),
     };
-    found.into_iter().map(group).collect()
+    let rows = decisions.iter().map(|(shard, decision)| (shard.as_str(), decision));
+    group::groups_of_many(rows).into_iter().map(told).collect()
 }
 
 #[cfg(test)]

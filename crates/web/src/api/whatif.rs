@@ -29,6 +29,11 @@ struct Question {
     edits: Vec<Edit>,
     #[serde(default = "default_cycles")]
     cycles: u32,
+    /// Hours ahead in the simulator, so often with other chances; the view bounds both.
+    #[serde(default)]
+    hours: u32,
+    #[serde(default)]
+    seeds: u32,
 }
 
 fn default_cycles() -> u32 {
@@ -171,7 +176,7 @@ pub(crate) async fn what_if(
     body: Body,
 ) -> Answer {
     let query = Query::read(&uri, &["shard"])?;
-    let Question { edits, cycles } = read_body(body).await?;
+    let Question { edits, cycles, hours, seeds } = read_body(body).await?;
     if edits.is_empty() || edits.len() > MOST_EDITS {
         let count = edits.len();
         return Err(Refusal::bad(format!("edits: {count} of them; 1 to {MOST_EDITS} are taken")));
@@ -180,7 +185,9 @@ pub(crate) async fn what_if(
         return Err(Refusal::bad(format!("cycles: {cycles}; 1 to {MOST_CYCLES} are taken")));
     }
     let edits = edits.into_iter().map(v1::Edit::try_from).collect::<Result<_, _>>()?;
-    let request = v1::WhatIfRequest { edits, cycles, limit: 300, ..v1::WhatIfRequest::default() };
+    let seed = 42;
+    let request =
+        v1::WhatIfRequest { edits, cycles, limit: 300, hours, seeds, seed, ..v1::WhatIfRequest::default() };
     let shard = shard(&site, &query)?;
     let found = shard.client().what_if(request).await.map_err(Refusal::from)?.into_inner();
     let named = |all: &[v1::Decision]| -> Vec<(String, v1::Decision)> {
