@@ -60,8 +60,8 @@ pub(crate) struct Args {
     /// A provider and where it is; may be repeated
     #[arg(long = "provider", value_name = "NAME=URL", value_parser = plan::provider, required = true)]
     providers: Vec<(String, String)>,
-    /// A domain this shard owns, as label and value; may be repeated. Without one it owns what its coordinator
-    /// assigns to it, or without a coordinator all its providers list; with one it takes no assignments
+    /// A domain this shard owns, as label and value; may be repeated. Without one it owns all its providers list.
+    /// Not with a coordinator: then it owns what it is assigned
     #[arg(long = "domain", value_name = "KEY=VALUE", value_parser = plan::pair)]
     domains: Vec<(String, String)>,
     /// The coordinator, its replicas separated by commas; it is never waited for

@@ -71,9 +71,8 @@ impl Reporter {
             Ok(ack) => {
                 self.metrics.reported("ok");
                 owed.drain(..sent);
-                let are_there = !ack.instructions.is_empty();
-                self.obey(ack, owed).await?;
-                Ok(if are_there { soon } else { self.every })
+                let is_busy = self.obey(ack, owed).await?;
+                Ok(if is_busy || !owed.is_empty() { soon } else { self.every })
             }
             Err(status) => {
                 let is_follower = status.code() == Code::FailedPrecondition;
@@ -85,20 +84,23 @@ impl Reporter {
         }
     }
 
-    /// Has the shard carry out what it is told. What it answers is on disk by then, and goes with the next report.
-    async fn obey(&self, ack: ReportAck, owed: &mut Vec<InstructAck>) -> Result<(), Gone> {
+    /// Has the shard carry out what it is told. What it answers is on disk by then, and goes with the next report. Whether it is
+    /// at something that ends by itself.
+    async fn obey(&self, ack: ReportAck, owed: &mut Vec<InstructAck>) -> Result<bool, Gone> {
         let (term, orders) = instructions::read(ack);
         let answers = self.core.act(move |shard, now, step| {
-            (shard.instruct(term, &orders, now, step), shard.coordinator_term())
+            shard.reported(now);
+            let answers = shard.instruct(term, &orders, now, step);
+            (answers, shard.unanswered().iter().any(|waiting| waiting.ends), shard.coordinator_term())
         });
-        let (answers, highest) = answers.await?;
+        let (answers, is_busy, highest) = answers.await?;
         self.term.store(highest.cast_unsigned(), Ordering::Relaxed);
         for answer in answers {
             if !owed.iter().any(|owed| *owed.instruction_id == *answer.id) {
                 owed.push(instructions::ack(answer));
             }
         }
-        Ok(())
+        Ok(is_busy)
     }
 
     async fn send(&self, report: ShardReport) -> Result<ReportAck, Status> {

@@ -48,8 +48,22 @@ impl Shard {
     pub(crate) fn set_off(
         &mut self,
         slot: Slot,
+        machine: Machine,
+        action: &Action,
+        now: i64,
+        step: &mut Step,
+    ) {
+        let priority = action.need.as_ref().map_or(0, |demand| demand.priority());
+        self.set_off_for(slot, machine, action, priority, now, step);
+    }
+
+    /// The same, for somebody of this priority, who need not be one of ours.
+    pub(crate) fn set_off_for(
+        &mut self,
+        slot: Slot,
         mut machine: Machine,
         action: &Action,
+        priority: i32,
         now: i64,
         step: &mut Step,
     ) {
@@ -77,7 +91,7 @@ impl Shard {
         let wire = WireId(self.ids.next());
         let grace = i64::from(action.grace_secs.unwrap_or(0)) * SECOND;
         let preemptor_priority = match action.kind {
-            ActionKind::Preempt => need.as_ref().map_or(0, |demand| demand.priority()),
+            ActionKind::Preempt => priority,
             _ => 0,
         };
         let stage = match action.kind {

@@ -74,11 +74,24 @@ pub struct Answer {
     pub reason: String,
 }
 
+/// An instruction that is not answered, because any answer would end it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// What it said.
+    pub instruction: Instruction,
+    /// Why it is not carried out, and what would help.
+    pub why: String,
+    /// Whether it will be answered when what is under way has ended. If not, somebody must do something.
+    pub ends: bool,
+}
+
 /// Instructions that were heard.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// The highest term.
     pub(crate) term: i64,
+    /// Of those heard last: everything unanswered comes with each.
+    unanswered: Vec<Unanswered>,
     answered: BTreeMap<Box<str>, (Outcome, String)>,
     oldest: VecDeque<Box<str>>,
 }
@@ -105,6 +118,11 @@ impl Shard {
         self.heard.term
     }
 
+    /// What a coordinator said last that is not answered yet.
+    pub fn unanswered(&self) -> &[Unanswered] {
+        &self.heard.unanswered
+    }
+
     /// Takes in what a coordinator says in answer to a report, in its order. What to tell it, once the facts are on disk.
     pub fn instruct(
         &mut self,
@@ -125,8 +143,22 @@ impl Shard {
             self.heard.term = term;
             step.facts.push(Fact::Term(term));
         }
+        let before = std::mem::take(&mut self.heard.unanswered);
         let named = instructions.iter().filter(|instruction| !instruction.id.is_empty());
-        named.filter_map(|instruction| self.judge(instruction, now, step)).collect()
+        let answers = named.filter_map(|instruction| self.judge(instruction, now, step)).collect();
+        for new in &self.heard.unanswered {
+            let is_known = before.iter().any(|known| known.instruction.id == new.instruction.id);
+            if !new.ends && !is_known {
+                let text = format!("an instruction of the coordinator is not carried out: {}", new.why);
+                Self::say(step, Urgency::Warning, "instruction_waits", text);
+            }
+        }
+        answers
+    }
+
+    /// Leaves an instruction unanswered, so that it stays with its coordinator and comes again.
+    fn put_off(&mut self, instruction: &Instruction, why: String, ends: bool) {
+        self.heard.unanswered.push(Unanswered { instruction: instruction.clone(), why, ends });
     }
 
     fn judge(&mut self, instruction: &Instruction, now: i64, step: &mut Step) -> Option<Answer> {
@@ -145,13 +177,19 @@ impl Shard {
         }
         let done = match order {
             None => Some(Err((Outcome::Invalid, "the instruction says nothing this build knows".to_owned()))),
-            Some(_) if !self.config.is_assigned => {
-                let why = "this shard was started with domains of its own (--domain) and takes no assignments; start it \
-                           without them";
-                Some(Err((Outcome::Refused, why.to_owned())))
-            }
             Some(Order::Take((key, value))) if key.is_empty() || value.is_empty() => {
                 Some(Err((Outcome::Invalid, "the domain has no key or no value".to_owned())))
+            }
+            // An answer, whatever it says, would have the coordinator think the domain this shard's.
+            Some(Order::Take(_)) if !self.config.is_assigned => {
+                let why = "this shard has domains of its own and takes no assignments; start it without them, or \
+                           unassign the domain";
+                self.put_off(instruction, why.to_owned(), false);
+                None
+            }
+            Some(_) if !self.config.is_assigned => {
+                let why = "this shard has domains of its own and takes no instructions about others";
+                Some(Err((Outcome::Refused, why.to_owned())))
             }
             Some(Order::Take((key, value))) => {
                 if !self.owned.has_domain(key, value) {
@@ -160,8 +198,22 @@ impl Shard {
                 }
                 Some(Ok(()))
             }
-            Some(Order::LetGo((key, value))) => self.let_go_of(key, value, step).then_some(Ok(())),
-            Some(Order::Transfer { machines, from, to }) => self.transfer(machines, from, to, now, step),
+            Some(Order::LetGo((key, value))) => {
+                let is_left = self.let_go_of(key, value, step);
+                if !is_left {
+                    let why = "what is under way there ends first".to_owned();
+                    self.put_off(instruction, why, true);
+                }
+                is_left.then_some(Ok(()))
+            }
+            Some(Order::Transfer { machines, from, to }) => {
+                let done = self.transfer(machines, from, to, now, step);
+                if done.is_none() {
+                    let why = "its machines are being drained, or not known yet to be free".to_owned();
+                    self.put_off(instruction, why, true);
+                }
+                done
+            }
         };
         let answer = match done? {
             Ok(()) => answer(Outcome::Accepted, ""),
@@ -205,6 +257,9 @@ impl Shard {
     ) -> Option<Result<(), (Outcome, String)>> {
         let me = &*self.config.shard_id;
         if to == me {
+            if from != me {
+                self.helped.given(machines, from, now);
+            }
             for machine in machines {
                 self.owned.name(machine, Some(Named::Ours), step);
                 if let Some(slot) = self.table.find(machine) {
@@ -222,6 +277,7 @@ impl Shard {
         let everybody_spoke = self.providers.iter().all(|provider| provider.listed_unix_nanos.is_some());
         for machine in machines {
             match self.table.find(machine) {
+                Some(slot) if !self.is_free(slot) && self.will_be_free(slot, now) => return None,
                 Some(slot) if !self.is_free(slot) => {
                     let why = format!("machine {} is in use", Quoted(machine));
                     return Some(Err((Outcome::Refused, why)));

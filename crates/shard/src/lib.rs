@@ -23,6 +23,7 @@ mod execute;
 mod flight;
 mod forget;
 mod guard;
+mod helped;
 mod hints;
 mod ids;
 mod ingest;
@@ -72,7 +73,8 @@ pub use event::{
     SessionId, Told, WireId,
 };
 pub use flight::{Flight, Stage};
-pub use instruct::{Answer, Instruction, Order, Outcome};
+pub use helped::Gift;
+pub use instruct::{Answer, Instruction, Order, Outcome, Unanswered};
 pub use ledger::{AGE_BUCKETS, Ledger, Shortfall};
 pub use losses::{Account, Loss, Pace as PurchasePace};
 pub use memory::{Fact, HeldRollup, LettingGo, LossMemo, MachineMemo, Memory, Pause, PauseScope, ShortSince};
@@ -88,7 +90,7 @@ pub use rails::ReclaimCap;
 pub use read::{MachineView, Queues};
 pub use rollup::{Prepared, Rollup};
 pub use shard::Shard;
-pub use spare::{Spared, Wanted};
+pub use spare::{Source, Spared, Wanted};
 pub use table::Care;
 pub use tally::Tally;
 pub use tape::{

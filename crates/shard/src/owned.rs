@@ -15,6 +15,7 @@ use crate::effect::Step;
 use crate::memory::{Fact, Memory};
 use crate::planted::Bug;
 use crate::shard::Shard;
+use crate::spare::Promised;
 use crate::table::{Care, Slot};
 
 /// A label and its value.
@@ -35,6 +36,8 @@ pub struct Owned {
     domains: BTreeMap<Box<str>, BTreeSet<Box<str>>>,
     named: BTreeMap<Box<str>, Named>,
     pub(crate) leaving: BTreeSet<Slot>,
+    /// Nobody here gets these any more; soft, as `leaving` is.
+    pub(crate) promised: Promised,
 }
 
 impl Owned {
@@ -184,6 +187,7 @@ impl Shard {
             self.end_flight(slot, "let_go");
         }
         self.owned.leaving.remove(&slot);
+        self.owned.promised.remove(&slot);
         let machine = self.table.row(slot).machine.clone();
         if machine.state.is_bound() {
             self.tell_gone(

@@ -225,10 +225,13 @@ impl Shard {
 
     /// Lets the engine see a machine, or not.
     pub(crate) fn show(&mut self, slot: Slot) {
+        let is_promised = self.owned.promised.contains_key(&slot);
         let row = self.table.row_mut(slot);
+        let is_free_for_others = is_promised && row.machine.state == MachineState::Idle;
         let is_shown = (row.care.is_shown(row.machine.state)
             || self.config.has(Bug::OverdueCounted) && row.care == Care::Overdue)
-            && !row.is_beyond_quota;
+            && !row.is_beyond_quota
+            && !is_free_for_others;
         if is_shown {
             match self.engine.observe(&row.machine) {
                 Ok(Observed::Unchanged) => row.shown = true,

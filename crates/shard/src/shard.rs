@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::cycle::{Explained, Phase};
 use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{Event, ProviderId, SessionId};
+use crate::helped::Helped;
 use crate::hints::Hints;
 use crate::ids::Ids;
 use crate::instruct::Heard;
@@ -66,6 +67,8 @@ pub struct Shard {
     pub(crate) owned: Owned,
     /// What a coordinator was heard to say.
     pub(crate) heard: Heard,
+    /// What help was asked for, and what came.
+    pub(crate) helped: Helped,
     pub(crate) quotas: Quotas,
     pub(crate) tally: Tally,
     pub(crate) timers: Timers,
@@ -116,6 +119,7 @@ impl Shard {
             losses: Losses::default(),
             owned,
             heard: Heard::recall(memory.term),
+            helped: Helped::default(),
             quotas: Quotas::recall(memory.quotas),
             tally: Tally::default(),
             timers: Timers::default(),
@@ -199,6 +203,7 @@ impl Shard {
         }
         self.call_off(now, step);
         self.leave(step);
+        self.promises_lapse(now);
         self.settle_quotas();
         self.pump(now, step);
         let due = self.cycle_due().is_some_and(|due| due <= now);

@@ -14,7 +14,7 @@ use crate::run::{Outcome, outcome};
 use crate::scenario::Scenario;
 use crate::world::{Setup, World};
 
-pub use councils::{council_of, deposed, skewed};
+pub use councils::{council_of, deposed, outranked, skewed};
 pub use shrink::shrink;
 pub use worlds::{long_world_of, world_of};
 

@@ -101,6 +101,16 @@ fn the_table_names_every_bug_once() {
     assert_eq!(TABLE.map(|(bug, ..)| bug), Planted::OF_COUNCILS);
 }
 
+#[test]
+fn what_is_more_important_gets_machines_that_another_shard_uses_for_less() {
+    let mut world = World::new(&fuzz::outranked(1), Setup::default());
+    world.run();
+    assert_eq!(world.violations(), []);
+    // Nine machines for 36 pods, six of its own: three are preempted, and no more.
+    assert_eq!(world.preempted_between_shards(), 3, "{:?}", world.moves_between_shards());
+    assert!(world.moves_between_shards().values().all(|times| *times == 1));
+}
+
 /// Cycles of ten seconds after the last fault within which shards that help each other come to rest.
 const RESTS_WITHIN_CYCLES: f64 = 180.0;
 /// When the last fault of the skewed fleet is over, in seconds.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bigfleet_engine::ActionKind;
-use bigfleet_shard::{Cluster, Fate, Ordered, Purchases, Settings, Shard};
+use bigfleet_shard::{Cluster, Fate, Order, Ordered, Purchases, Settings, Shard, Unanswered};
 use tonic::Status;
 
 use crate::clusters::{held_rollup, provider};
@@ -102,6 +102,26 @@ fn look(shard: &Shard, now: i64, simulated: bool, capped: &BTreeSet<Arc<str>>) -
         mode: modes::strictest(shard, None).0.into(),
         modes: modes::orders(shard),
         proposals: modes::waiting(shard, now),
+        instructions: shard.unanswered().iter().map(instruction).collect(),
+    }
+}
+
+/// What a coordinator wants that was not done.
+fn instruction(waiting: &Unanswered) -> v1::WaitingInstruction {
+    let wants = match &waiting.instruction.order {
+        Some(Order::Take((key, value))) => format!("take domain {key}={value}"),
+        Some(Order::LetGo((key, value))) => format!("let go of domain {key}={value}"),
+        Some(Order::Transfer { machines, from, to }) => {
+            format!("hand {} machines from {from} to {to}", machines.len())
+        }
+        None => "nothing this build knows".into(),
+    };
+    v1::WaitingInstruction {
+        instruction_id: waiting.instruction.id.to_string(),
+        coordinator_term: waiting.instruction.term,
+        wants,
+        reason: waiting.why.clone(),
+        ends: waiting.ends,
     }
 }
 

@@ -150,6 +150,10 @@ fn story(rails: &Rails) -> Story {
             Tone::Warn,
         );
     }
+    for waiting in &rails.instructions {
+        let words = format!("{}: {}", waiting.wants, waiting.reason);
+        story.say_toned("coordinator", words, if waiting.ends { Tone::Plain } else { Tone::Warn });
+    }
     for held in &rails.held_rollups {
         let since = span(now.saturating_sub(held.first_unix_nanos));
         story.say_toned(

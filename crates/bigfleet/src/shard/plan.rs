@@ -46,8 +46,14 @@ pub(super) fn settings(args: &Args) -> anyhow::Result<Settings> {
     config.seed = args.knobs.seed.unwrap_or_else(|| SystemClock::start().now_unix_nanos().unsigned_abs());
     config.domains =
         args.domains.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect();
-    // Two words about one thing would be one too many: whoever has domains of its own takes no assignments.
-    config.is_assigned = args.coordinator.is_some() && args.domains.is_empty();
+    // Two words about one thing would be one too many.
+    ensure!(
+        args.coordinator.is_none() || args.domains.is_empty(),
+        "with --coordinator this shard owns what it is assigned, and --domain says it owns something else; \
+         assign domains with `bigfleet assign KEY=VALUE --to {}`, or leave the coordinator out",
+        args.shard_id
+    );
+    config.is_assigned = args.coordinator.is_some();
     args.knobs.turn(&mut config);
     ensure!(config.pace.min_spacing <= config.pace.tick, "--min-spacing must not be longer than --tick");
     let providers = args.providers.iter().map(|(name, address)| ProviderAddress {
@@ -147,6 +153,7 @@ mod tests {
             ("--tick soon", "is not a span"),
             ("--metrics here", "neither an address"),
             ("--domain zone", "is not KEY=VALUE"),
+            ("--domain zone=a --coordinator http://c:1", "bigfleet assign KEY=VALUE"),
             ("--max-sessions 0", "at least 1"),
             ("--advertise h:1", "--coordinator"),
             ("--shard-id=", "shard-id"),

@@ -488,6 +488,13 @@ pub(crate) fn rails() -> Rails {
         demand_drop: 0.5,
         supply_drop: 0.3,
         confirmations: 3,
+        instructions: vec![WaitingInstruction {
+            instruction_id: "7-12".into(),
+            coordinator_term: 7,
+            wants: "let go of domain zone=b".into(),
+            reason: "what is under way there ends first".into(),
+            ends: true,
+        }],
         ..Rails::default()
     }
 }

@@ -14,7 +14,7 @@ use bigfleet_proto::coordinator_v1::{
     AnswerAskRequest, Ask, Charge, FollowRequest, Given, Quota as QuotaMessage,
 };
 use bigfleet_proto::transport;
-use bigfleet_shard::{Quota, Wanted};
+use bigfleet_shard::{Quota, Shard, Step, Wanted};
 use tokio::sync::{Notify, watch};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -140,11 +140,13 @@ impl Follower {
 
     /// Says what can be spared, which may be nothing.
     async fn answer(&self, client: &mut FleetClient<Channel>, ask: Ask) -> Result<(), Ended> {
+        let in_use = ask.source() == Source::InUse;
         let spared = match wanted(&ask) {
-            Some(wanted) => self.core.look(move |shard, _| shard.spare(&wanted)).await?,
+            Some(wanted) => self.core.look(move |shard, now| shard.spare(&wanted, now)).await?,
             None => Vec::new(),
         };
         let gives = !spared.is_empty();
+        let given: Vec<Box<str>> = spared.iter().map(|spared| spared.machine.clone()).collect();
         let machines = spared
             .into_iter()
             .map(|spared| Given { machine_id: spared.machine.into(), domain: spared.domain.into() });
@@ -154,7 +156,17 @@ impl Follower {
             machines: machines.collect(),
         };
         match client.answer_ask(request).await {
-            Ok(_) if gives => self.hurry.notify_one(),
+            Ok(_) if gives => {
+                // Now that somebody is to get them, and not before, they are taken from those they serve.
+                if in_use {
+                    let priority = ask.priority;
+                    let promise = move |shard: &mut Shard, now, step: &mut Step| {
+                        shard.promise(&given, priority, now, step);
+                    };
+                    self.core.act(promise).await?;
+                }
+                self.hurry.notify_one();
+            }
             Ok(_) => {}
             // It was given up, or what was offered may not be given now: the coordinator goes on by itself.
             Err(status) => {
@@ -165,17 +177,18 @@ impl Follower {
     }
 }
 
-/// What is asked for; nothing if this build has no answer to it. Machines in use are not given.
+/// What is asked for; nothing if this build has no answer to it.
 fn wanted(ask: &Ask) -> Option<Wanted> {
-    let slots = match ask.source() {
-        Source::Idle => false,
-        Source::Quota => true,
-        Source::InUse | Source::Unspecified => return None,
+    let source = match ask.source() {
+        Source::Idle => bigfleet_shard::Source::Idle,
+        Source::Quota => bigfleet_shard::Source::Slots,
+        Source::InUse => bigfleet_shard::Source::InUse,
+        Source::Unspecified => return None,
     };
     let requirements: Vec<Requirement> =
         ask.requirements.iter().map(Requirement::try_from).collect::<Result<_, _>>().ok()?;
     let deficit = resources::from_map(&ask.deficit.as_ref()?.resources).ok()?;
-    Some(Wanted { slots, requirements, deficit, priority: ask.priority })
+    Some(Wanted { source, requirements, deficit, priority: ask.priority })
 }
 
 /// A quota; nothing if it is of a kind this build does not know, which the coordinator refuses as well.

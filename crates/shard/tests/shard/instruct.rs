@@ -7,7 +7,7 @@ use bigfleet_model::machine::Machine;
 use bigfleet_model::machine::MachineState::{Configured, Configuring, Creating, Idle, Speculative};
 use bigfleet_model::requirement::Requirement;
 use bigfleet_model::resource::ResourceVec;
-use bigfleet_shard::{Answer, Instruction, Order, Outcome, Quota, SECOND, Spared, Wanted};
+use bigfleet_shard::{Answer, Instruction, Order, Outcome, Quota, SECOND, Source, Spared, Wanted};
 
 use super::harness::*;
 
@@ -74,6 +74,7 @@ fn a_domain_is_let_go_when_nothing_is_under_way_there() {
     for _ in 0..3 {
         let waits = say(&mut world, 1, "1-2", Order::LetGo(domain("a")));
         assert_eq!(waits, [], "any answer would end it");
+        assert!(matches!(world.shard.unanswered(), [waits] if waits.ends), "{:?}", world.shard.unanswered());
         world.pass(SECOND);
     }
     assert_eq!(world.shard.owned().leaving(), 1, "the idle one went at once");
@@ -137,10 +138,17 @@ fn an_instruction_takes_effect_once() {
 fn a_shard_with_domains_of_its_own_takes_no_assignments() {
     let mut world = World::new(four());
     world.pass(SECOND);
-    let refused = say(&mut world, 1, "1-1", Order::Take(domain("a")));
-    assert_eq!(refused[0].outcome, Outcome::Refused);
-    assert!(refused[0].reason.contains("--domain"), "{}", refused[0].reason);
+    for _ in 0..2 {
+        assert_eq!(say(&mut world, 1, "1-1", Order::Take(domain("a"))), [], "any answer would end it");
+        let [waits] = world.shard.unanswered() else { panic!("{:?}", world.shard.unanswered()) };
+        assert_eq!((&*waits.instruction.id, waits.ends), ("1-1", false));
+        assert!(waits.why.contains("domains of its own"), "{}", waits.why);
+    }
+    assert!(world.has_said("instruction_waits"));
     assert_eq!(world.shard.machine_count(), 4, "everything its providers list, as before");
+    // Taken back, it waits no more.
+    world.command(|shard, now, step| shard.instruct(1, &[], now, step));
+    assert!(world.shard.unanswered().is_empty());
 }
 
 #[test]
@@ -237,17 +245,17 @@ fn what_is_spared_is_free_and_not_missed_here() {
     world.pass(SECOND);
     world.pass(30 * SECOND);
     let wanted = |slots, cpu: &str, priority| Wanted {
-        slots,
+        source: if slots { Source::Slots } else { Source::Idle },
         requirements: vec![],
         deficit: ResourceVec::parse([("cpu", cpu)]).unwrap(),
         priority,
     };
     let ids = |spared: Vec<Spared>| spared.into_iter().map(|s| s.machine.to_string()).collect::<Vec<_>>();
-    let one = ids(world.shard.spare(&wanted(false, "1", 7)));
+    let one = ids(world.shard.spare(&wanted(false, "1", 7), world.now));
     assert_eq!(one, ["dear"], "as much as is missing, the dearest to hold");
-    let all = ids(world.shard.spare(&wanted(false, "1000", 7)));
+    let all = ids(world.shard.spare(&wanted(false, "1000", 7), world.now));
     assert_eq!(all.len(), 2, "not the one in use: {all:?}");
-    assert_eq!(ids(world.shard.spare(&wanted(true, "20", 7))), ["slot-1", "slot-2"]);
+    assert_eq!(ids(world.shard.spare(&wanted(true, "20", 7), world.now)), ["slot-1", "slot-2"]);
     // Short ourselves: nothing for what is as important, everything for what is more important.
     let nowhere = Requirement::is_in("kubernetes.io/arch", ["none"]);
     let impossible = need_where("shop", 7, 1, vec![nowhere]);
@@ -255,7 +263,64 @@ fn what_is_spared_is_free_and_not_missed_here() {
     world.pass(30 * SECOND);
     assert_eq!(world.shard.ledger().len(), 1);
     let given: BTreeMap<i32, usize> = [6, 7, 8]
-        .map(|priority| (priority, world.shard.spare(&wanted(false, "1000", priority)).len()))
+        .map(|priority| (priority, world.shard.spare(&wanted(false, "1000", priority), world.now).len()))
         .into();
     assert_eq!(given, BTreeMap::from([(6, 0), (7, 0), (8, 2)]));
+}
+
+#[test]
+fn machines_in_use_are_given_to_what_is_strictly_more_important_when_they_are_drained() {
+    let mut world = assigned(four());
+    say(&mut world, 1, "1-1", Order::Take(domain("a")));
+    world.report(1, "shop", vec![need("shop", 7, 2)]);
+    world.pass(30 * SECOND);
+    assert_eq!(world.clouds[0].count(Configured), 2);
+    let wanted = |priority| Wanted {
+        source: Source::InUse,
+        requirements: vec![],
+        deficit: ResourceVec::parse([("cpu", "1")]).unwrap(),
+        priority,
+    };
+    assert_eq!(world.shard.spare(&wanted(7), world.now), [], "as important is not enough");
+    let given = world.shard.spare(&wanted(8), world.now);
+    let [Spared { machine, .. }] = &given[..] else { panic!("one is enough: {given:?}") };
+    let machine = machine.clone();
+    let order = || Order::Transfer { machines: vec![machine.clone()], from: "s1".into(), to: "s2".into() };
+    world.clouds[0].instant = false;
+    world.command(|shard, now, step| shard.promise(std::slice::from_ref(&machine), 8, now, step));
+    assert_eq!(world.shard.spare(&wanted(8), world.now).len(), 1, "the other one, not the same");
+    assert_eq!(say(&mut world, 1, "1-2", order()), [], "it is handed over when it is free");
+    // A crash forgets the promise and not the drain.
+    world.crash();
+    world.open(2, "shop");
+    world.report(2, "shop", vec![need("shop", 7, 2)]);
+    world.pass(20 * SECOND);
+    assert_eq!(say(&mut world, 1, "1-2", order()), []);
+    world.pass(700 * SECOND);
+    world.clouds[0].finish_all();
+    world.pass(20 * SECOND);
+    assert_eq!(
+        (world.state(&machine), world.called("Configure")),
+        (Idle, 2),
+        "nobody here gets it meanwhile"
+    );
+    assert_eq!(outcomes(&say(&mut world, 1, "1-2", order())), [("1-2", Outcome::Accepted)]);
+    assert_eq!(world.shard.machine_count(), 1);
+}
+
+#[test]
+fn a_promise_that_nobody_asks_to_be_kept_lapses() {
+    let mut world = assigned(four());
+    say(&mut world, 1, "1-1", Order::Take(domain("a")));
+    world.report(1, "shop", vec![need("shop", 7, 2)]);
+    world.pass(30 * SECOND);
+    let machine: Box<str> = "a-1".into();
+    world.command(|shard, now, step| shard.promise(std::slice::from_ref(&machine), 8, now, step));
+    world.pass(300 * SECOND);
+    assert_eq!(world.state("a-1"), Idle, "drained, and kept for another");
+    world.pass(700 * SECOND);
+    assert_eq!(world.state("a-1"), Configured, "back in use");
+    // Used or paused, it is not given; and the order to hand it over is refused.
+    let order = Order::Transfer { machines: vec![machine], from: "s1".into(), to: "s2".into() };
+    assert_eq!(outcomes(&say(&mut world, 1, "1-2", order)), [("1-2", Outcome::Refused)]);
 }

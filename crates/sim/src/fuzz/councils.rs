@@ -207,6 +207,33 @@ pub fn deposed() -> Scenario {
     scenario
 }
 
+/// Two shards with a zone of owned machines each, and nothing to rent. All of both is in use; then the first wants twice as much
+/// for something more important than anything else.
+pub fn outranked(seed: u64) -> Scenario {
+    let mut scenario = skewed(seed, true);
+    scenario.name = format!("outranked-{seed}");
+    scenario.settle = true;
+    scenario.shard.shards = 2;
+    scenario.faults.clear();
+    scenario.fleet.truncate(1);
+    scenario.fleet[0].count = 12;
+    scenario.fleet[0].zones.truncate(2);
+    scenario.clusters.truncate(2);
+    for (place, cluster) in scenario.clusters.iter_mut().enumerate() {
+        cluster.work[0].pods = Pods::Always(24);
+        if place == 0 {
+            let all = cluster.work[0].clone();
+            let point = |secs, pods| Point { at: Span::from_secs(secs), pods };
+            let pods = Pods::Curve(Curve::Steps(vec![point(0, 0), point(600, 36)]));
+            cluster.work = vec![Work { name: "urgent".into(), priority: 1_000_000, pods, ..all }];
+        }
+    }
+    let council = scenario.shard.council.as_mut().expect("it has one");
+    council.orders.truncate(2);
+    council.faults.clear();
+    scenario
+}
+
 /// Twenty shards with a zone each; four of them want half as much again as they have, the others a fifth of it. With
 /// `is_divided` false the same fleet and load with one shard for all.
 pub fn skewed(seed: u64, is_divided: bool) -> Scenario {

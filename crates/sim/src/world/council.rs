@@ -45,6 +45,8 @@ pub(super) struct Council {
     unheard: usize,
     /// How often each machine was given.
     moved: std::collections::BTreeMap<Box<str>, u32>,
+    /// How many of them were in use for something less important.
+    preempted: u32,
 }
 
 /// One replica.
@@ -74,6 +76,7 @@ impl Council {
             wrong: vec![false; setup.faults.len()],
             unheard: setup.orders.len(),
             moved: std::collections::BTreeMap::new(),
+            preempted: 0,
         }
     }
 
@@ -199,6 +202,11 @@ impl World {
         self.council.as_ref().map_or(&NONE, |council| &council.moved)
     }
 
+    /// How many machines were given that were in use for something less important.
+    pub fn preempted_between_shards(&self) -> u32 {
+        self.council.as_ref().map_or(0, |council| council.preempted)
+    }
+
     /// Sets the coordinator going.
     pub(super) fn begin_council(&mut self) {
         let Some(council) = &self.council else { return };
@@ -251,8 +259,8 @@ impl World {
             Talk::Back { host, life, number, said } => self.council_answers((host, life, number), *said),
             Talk::Late { host, life, number } => self.council_is_late((host, life, number)),
             Talk::Asked { host, replica, ask } => self.donor_hears(host, replica, &ask),
-            Talk::Given { host, replica, ask, machines } => {
-                self.council_is_given(host, replica, ask, &machines);
+            Talk::Given { host, replica, ask, in_use, machines } => {
+                self.council_is_given((host, replica), ask, in_use, &machines);
             }
         }
     }

@@ -70,8 +70,9 @@ pub(super) fn owed_nanos(scenario: &Scenario, config: &Config) -> i64 {
         0 => 0,
         most => (machines / count(most) + 1) * config.pace.min_spacing,
     };
-    // Where nobody could help, shards are asked again after half an hour; what they give then travels in some reports.
-    let helped = if scenario.shard.council.is_some() { 75 * MINUTE } else { 0 };
+    // Where nobody could help, shards are asked again after half an hour; what they give then travels in some reports. Whom that was
+    // taken from may ask in turn, of what is less important still.
+    let helped = if scenario.shard.council.is_some() { rounds * (75 * MINUTE + freed) } else { 0 };
     let well = helped + reported + parked + rounds * (freed + bought) + capped + released + doubted + bounded;
     well + wrongs(scenario, config) + CYCLES * tick
 }

@@ -94,6 +94,15 @@ pub fn story(answer: &NeedExplanation) -> Story {
             "nothing that was tried: a higher priority, fewer requirements, asking for less",
         );
     }
+    if answer.asked_for_help_unix_nanos > 0 {
+        let time = clock_time(answer.asked_for_help_unix_nanos, now);
+        story.say("help", format!("asked for at {time}: the coordinator may ask other shards"));
+    }
+    for given in &answer.help {
+        let (time, machines) = (clock_time(given.unix_nanos, now), count(given.machines.into(), "machine"));
+        let names = one_of(&given.examples, 4);
+        story.say("help", format!("shard {} gave {machines} ({names}) at {time}", given.shard_id));
+    }
     if need.short_since_unix_nanos > 0 {
         let time = clock_time(need.short_since_unix_nanos, now);
         let long = span(now.saturating_sub(need.short_since_unix_nanos));

@@ -1,8 +1,11 @@
 //! Why a need has what it has: what was considered, what each rule removed, who holds the rest, what would help.
 
+use std::collections::BTreeSet;
+
 use bigfleet_engine::{Change, Remedy, Tried};
 use bigfleet_model::need::NeedKey;
 use bigfleet_net::{Clock as _, SystemClock};
+use bigfleet_shard::Shard;
 use tonic::Status;
 
 use crate::convert;
@@ -24,6 +27,8 @@ const PATIENCE_MILLIS: u32 = 50;
 const COMING: usize = 2000;
 /// Decisions and domains told.
 const TOLD: usize = 20;
+/// Machines named of each gift.
+const EXAMPLES: usize = 5;
 
 /// What the engine says of a need.
 struct Answer {
@@ -108,6 +113,25 @@ fn try_out(
     }
 }
 
+/// Which of these machines other shards gave.
+fn help(shard: &Shard, machines: &[Box<str>]) -> Vec<v1::HelpGiven> {
+    if shard.gifts().len() == 0 {
+        return Vec::new();
+    }
+    let machines: BTreeSet<&str> = machines.iter().map(|id| &**id).collect();
+    let each = shard.gifts().filter_map(|gift| {
+        let has: Vec<&str> =
+            gift.machines.iter().map(|id| &**id).filter(|id| machines.contains(id)).collect();
+        (!has.is_empty()).then(|| v1::HelpGiven {
+            shard_id: gift.from.to_string(),
+            unix_nanos: gift.at_unix_nanos,
+            machines: has.len() as u32,
+            examples: has.iter().take(EXAMPLES).map(|id| (*id).to_owned()).collect(),
+        })
+    });
+    each.collect()
+}
+
 impl<S: Shards> View<S> {
     pub(crate) async fn explain_need(
         &self,
@@ -122,6 +146,13 @@ impl<S: Shards> View<S> {
         let Answer { row, mut message, cheapest, machines } = answer;
         let decided_as = row.decided_as.clone();
         let mut need = snapshot.fill(row);
+        if snapshot.past.is_none() {
+            let (key, has) = (decided_as.clone(), machines.clone());
+            let help = self.shards.inspect(move |shard, _| (shard.asked_for_help(&key), help(shard, &has)));
+            let (asked, given) = help.await?;
+            message.asked_for_help_unix_nanos = asked.unwrap_or_default();
+            message.help = given;
+        }
         let machines = self.machines_named(&snapshot, machines).await?;
         let coming = self.expectations(machines, snapshot.now_unix_nanos).await?;
         for (known, expected) in coming {

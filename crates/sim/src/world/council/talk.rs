@@ -8,7 +8,7 @@ use bigfleet_coordinator::{
 };
 use bigfleet_model::label::ZONE;
 use bigfleet_model::machine::MachineState;
-use bigfleet_shard::{Answer, Domain, Instruction, Order, Outcome, Quota, Shard, Step, Wanted};
+use bigfleet_shard::{Answer, Domain, Instruction, Order, Outcome, Quota, Shard, Spared, Step, Wanted};
 
 use super::check::HELP_HARMS_NOBODY;
 use super::{SECOND, World};
@@ -61,7 +61,7 @@ pub(in crate::world) enum Talk {
     Back { host: usize, life: u64, number: u64, said: Box<Said> },
     Late { host: usize, life: u64, number: u64 },
     Asked { host: usize, replica: usize, ask: Box<Ask> },
-    Given { host: usize, replica: usize, ask: u64, machines: Vec<Offered> },
+    Given { host: usize, replica: usize, ask: u64, in_use: Option<i32>, machines: Vec<Offered> },
 }
 
 fn report(shard: &Shard) -> Report {
@@ -306,15 +306,18 @@ impl World {
     pub(super) fn donor_hears(&mut self, host: usize, replica: usize, ask: &Ask) {
         let (now, latency) = (self.now, self.scenario.latency.nanos());
         let Some(shard) = &self.hosts[host].shard else { return };
-        let spared = match ask.source {
-            Source::InUse => Vec::new(),
-            source => shard.spare(&Wanted {
-                slots: source == Source::Quota,
-                requirements: ask.requirements.clone(),
-                deficit: ask.deficit.clone(),
-                priority: ask.priority,
-            }),
+        let source = match ask.source {
+            Source::Idle => bigfleet_shard::Source::Idle,
+            Source::Quota => bigfleet_shard::Source::Slots,
+            Source::InUse => bigfleet_shard::Source::InUse,
         };
+        let wanted = Wanted {
+            source,
+            requirements: ask.requirements.clone(),
+            deficit: ask.deficit.clone(),
+            priority: ask.priority,
+        };
+        let spared = shard.spare(&wanted, now + self.hosts[host].clock_offset);
         let misses = shard.ledger().iter().find(|(_, short)| short.demand.priority() >= ask.priority);
         if let Some((key, _)) = misses.filter(|_| !spared.is_empty()) {
             let text = format!(
@@ -323,7 +326,12 @@ impl World {
             );
             self.watch.fail(now, HELP_HARMS_NOBODY, text);
         }
-        let claimed = spared.iter().find(|spared| shard.engine().demand_claiming(&spared.machine).is_some());
+        // In use it may only be for something that is strictly less important.
+        let is_missed = |spared: &&Spared| {
+            let claiming = shard.engine().demand_claiming(&spared.machine);
+            claiming.is_some_and(|demand| ask.source != Source::InUse || demand.priority() >= ask.priority)
+        };
+        let claimed = spared.iter().find(is_missed);
         if let Some(spared) = claimed {
             self.watch.fail(now, HELP_HARMS_NOBODY, format!("{spared:?} is given and somebody counts on it"));
         }
@@ -331,14 +339,21 @@ impl World {
             .into_iter()
             .map(|spared| Offered { machine: spared.machine, domain: spared.domain })
             .collect();
-        let given = Talk::Given { host, replica, ask: ask.id, machines };
+        let in_use = (ask.source == Source::InUse).then_some(ask.priority);
+        let given = Talk::Given { host, replica, ask: ask.id, in_use, machines };
         let Some(council) = &mut self.council else { return };
         if !council.is_lost() {
             self.queue.put(now + latency, Happening::Council(given));
         }
     }
 
-    pub(super) fn council_is_given(&mut self, host: usize, replica: usize, ask: u64, machines: &[Offered]) {
+    pub(super) fn council_is_given(
+        &mut self,
+        (host, replica): (usize, usize),
+        ask: u64,
+        in_use: Option<i32>,
+        machines: &[Offered],
+    ) {
         let (now, donor) = (self.now, self.shard_name(host));
         let Some(council) = &mut self.council else { return };
         if council.replicas[replica].away_until > now {
@@ -353,6 +368,16 @@ impl World {
                 *council.moved.entry(offered.machine.clone()).or_default() += 1;
             }
             self.trace.note(now, format_args!("{donor} gives {machines:?}"));
+            if let Some(priority) = in_use {
+                council.preempted += machines.len() as u32;
+                let machines: Vec<Box<str>> =
+                    machines.iter().map(|offered| offered.machine.clone()).collect();
+                let now = self.now + self.hosts[host].clock_offset;
+                let Some(shard) = &mut self.hosts[host].shard else { return };
+                let mut step = Step::default();
+                shard.promise(&machines, priority, now, &mut step);
+                self.carry_out(host, step);
+            }
         }
     }
 }
