@@ -99,7 +99,11 @@ impl Shard {
         self.tally.quiet_cycles += u64::from(same);
         self.decision = Some(decision.clone());
 
-        // 3. Apply the rails, explain while the engine still shows what it decided on, then begin.
+        // 3. Keep what it was decided on. From here on machines change, for the next cycle to see: what is called off already does.
+        let inputs = self.journal.take_inputs();
+        let full = (self.config.record && self.journal.takes_whole()).then(|| self.whole_input());
+
+        // 4. Apply the rails, explain while the engine still shows what it decided on, then begin.
         if !same {
             self.cancel_unwanted(now, step);
         }
@@ -116,15 +120,13 @@ impl Shard {
             Some(self.table.row(slot).machine.clone())
         };
         let machines: Vec<Option<Arc<Machine>>> = listed.iter().map(machine).collect();
-        let inputs = self.journal.take_inputs();
-        let full = (self.config.record && self.journal.takes_whole()).then(|| self.whole_input());
         self.propose_those_who_ask(&decision, &fates, &listed, &machines, now, step);
         let (fates, mut approvers) = self.execute(&decision, fates, now, step);
         let bought = replacing.all.iter().copied().filter(|index| fates[*index] == Fate::Begun);
         self.note_replacements(&decision, bought, now, step);
         probe(Phase::Execute);
 
-        // 4. Write down who is short, and since when.
+        // 5. Write down who is short, and since when.
         let facts_before = step.facts.len();
         if !same {
             self.ledger.take(&self.engine, self.cycle, now, step);
@@ -133,11 +135,11 @@ impl Shard {
         }
         probe(Phase::Account);
 
-        // 5. Tell clusters what there is to have.
+        // 6. Tell clusters what there is to have.
         self.hint(!same, now, step);
         probe(Phase::Hint);
 
-        // 6. Record it, if it changed anything.
+        // 7. Record it, if it changed anything.
         let begun = fates.contains(&Fate::Begun);
         let look = self.config.record.then(|| self.look_around(&inputs, full.as_deref(), now));
         let is_news = look.as_ref().is_some_and(|look| look.is_news);

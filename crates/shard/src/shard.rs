@@ -201,6 +201,7 @@ impl Shard {
                 Timer::Wake => self.news.leftover = true,
             }
         }
+        self.thin_timers();
         self.call_off(now, step);
         self.leave(step);
         self.promises_lapse(now);
@@ -213,6 +214,21 @@ impl Shard {
         }
         debug_assert!(self.moves.holds(), "what is under way is counted right: {:?}", self.moves);
         due
+    }
+
+    /// Forgets timers of machines that are gone or have moved on. A machine enters each state later than the one before, so a watchdog
+    /// set for an earlier one would find nothing to do.
+    fn thin_timers(&mut self) {
+        let table = &self.table;
+        self.timers.thin(|timer| match timer {
+            Timer::Watch(slot, since) | Timer::Ask(slot, since) => {
+                table.get(slot).is_some_and(|row| row.since == since)
+            }
+            Timer::Blob(slot, _) | Timer::LetGo(slot, _) | Timer::Retry(slot, _) | Timer::Cooled(slot, _) => {
+                table.get(slot).is_some()
+            }
+            Timer::List(..) | Timer::Pauses | Timer::Forget | Timer::Wake => true,
+        });
     }
 
     /// When something will be due next, if nothing happens before. May be in the past.

@@ -1,6 +1,8 @@
 //! What will be due when.
 //!
-//! Timers are never cancelled: whoever set one checks, when it goes off, whether it still means anything.
+//! Timers are not cancelled one by one: whoever set one checks, when it goes off, whether it still means anything. Watchdogs lie an
+//! hour ahead, and a machine that comes and goes with every listing leaves one behind each time; so once there are many, those
+//! that mean nothing any more are dropped together.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +39,12 @@ pub(crate) enum Timer {
 pub(crate) struct Timers {
     due: BTreeMap<(i64, u64), Timer>,
     set: u64,
+    /// How many were left when they were last looked through.
+    kept: usize,
 }
+
+/// So many more than twice those that meant something are kept without looking.
+const SPARE: usize = 256;
 
 impl Timers {
     pub(crate) fn set(&mut self, at_unix_nanos: i64, timer: Timer) {
@@ -63,5 +70,14 @@ impl Timers {
 
     pub(crate) fn len(&self) -> usize {
         self.due.len()
+    }
+
+    /// Drops those that mean nothing any more, if there are many. At least half as many were set since the last look as are looked
+    /// at now, so that a timer costs the same however many there are.
+    pub(crate) fn thin(&mut self, means_something: impl Fn(Timer) -> bool) {
+        if self.due.len() > 2 * self.kept + SPARE {
+            self.due.retain(|_, timer| means_something(*timer));
+            self.kept = self.due.len();
+        }
     }
 }

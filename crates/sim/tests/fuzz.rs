@@ -29,6 +29,14 @@ fn random_worlds_hold_and_settle_fourth_quarter() {
     seeds(750..1000);
 }
 
+/// What these seeds found is in docs/bugs.md.
+#[test]
+fn worlds_that_failed_once_hold() {
+    for seed in [1_053, 1_638, 2_521, 4_726] {
+        seeds(seed..seed + 1);
+    }
+}
+
 #[test]
 fn a_failing_world_is_made_small_and_still_fails() {
     let found =

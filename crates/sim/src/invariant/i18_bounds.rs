@@ -26,8 +26,8 @@ impl Bounds {
     }
 }
 
-/// Timers per machine: watchdogs and graces are never cancelled and live up to an hour.
-const TIMERS_PER_MACHINE: usize = 400;
+/// Timers per machine that mean something, and as many again that no longer do.
+const TIMERS_PER_MACHINE: usize = 20;
 
 impl Invariant for Bounds {
     fn see(&mut self, _now: i64, moment: &Moment<'_>) -> Option<String> {

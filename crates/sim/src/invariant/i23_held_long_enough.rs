@@ -14,11 +14,14 @@ pub(super) struct HeldLongEnough {
     /// How far clocks may have jumped.
     slack: i64,
     idle: BTreeMap<String, (CapacityType, i64)>,
+    /// Machines that a listing which is not true called Idle, and when it first did since anybody said the truth: a shard that
+    /// believes it holds them from there.
+    told_idle: BTreeMap<String, i64>,
 }
 
 impl HeldLongEnough {
     pub(super) fn new(release: ReleasePolicy, slack: i64) -> Self {
-        Self { release, slack, idle: BTreeMap::new() }
+        Self { release, slack, idle: BTreeMap::new(), told_idle: BTreeMap::new() }
     }
 }
 
@@ -34,10 +37,28 @@ impl Invariant for HeldLongEnough {
                 }
                 None
             }
+            Moment::Heard { machines, clean, .. } => {
+                for machine in *machines {
+                    let is_idle = machine.state == MachineState::Idle.to_wire();
+                    match clean {
+                        true if !is_idle => drop(self.told_idle.remove(&machine.id)),
+                        false if is_idle => drop(self.told_idle.entry(machine.id.clone()).or_insert(now)),
+                        _ => {}
+                    }
+                }
+                None
+            }
+            Moment::Answered { machine, .. } => {
+                if machine.state != MachineState::Idle.to_wire() {
+                    self.told_idle.remove(&machine.id);
+                }
+                None
+            }
             Moment::Step { step, .. } => step.effects.iter().find_map(|effect| {
                 let Effect::Call { request: Request::Delete { machine }, .. } = effect else { return None };
                 let (kind, since) = self.idle.get(&**machine)?;
-                let due = self.release.due_unix_nanos(*kind, *since)?;
+                let since = self.told_idle.get(&**machine).map_or(*since, |told| *told.min(since));
+                let due = self.release.due_unix_nanos(*kind, since)?;
                 let early = due - now - self.slack;
                 (early > 0).then(|| {
                     format!(

@@ -1,4 +1,4 @@
-//! 26: a listing that loses most machines takes none away until enough of them agree on which.
+//! 26: a listing that loses most machines takes none away that not enough listings in a row have missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,8 @@ pub(super) struct ListingsAgree {
 struct Seen {
     /// Machines the shard knew after the last listing.
     known: BTreeSet<String>,
-    /// What the last suspicious listing missed.
-    missing: BTreeSet<String>,
-    /// How many in a row agree.
-    agree: u32,
+    /// How many full listings in a row have missed each of those that the last one missed.
+    missed: BTreeMap<String, u32>,
 }
 
 impl ListingsAgree {
@@ -41,24 +39,17 @@ impl Invariant for ListingsAgree {
         if !full {
             return None;
         }
-        let missing: BTreeSet<String> =
-            before.iter().filter(|id| !listed.contains(id.as_str())).cloned().collect();
-        let drop = self.guard.supply_drop;
+        let count = |id: &String| (id.clone(), seen.missed.get(id).map_or(1, |count| count + 1));
+        seen.missed = before.iter().filter(|id| !listed.contains(id.as_str())).map(count).collect();
         // Those that are back in this very listing are known again.
         let of = before.len() + listed.iter().filter(|id| !before.contains(**id)).count();
-        let is_much = |count: usize| of >= self.guard.supply_floor && count as f64 > drop * of as f64;
-        if !is_much(missing.len()) {
-            (seen.agree, seen.missing) = (0, BTreeSet::new());
-            return None;
-        }
-        let differ = missing.symmetric_difference(&seen.missing).count();
-        let agrees = differ as f64 <= drop * missing.len().max(seen.missing.len()) as f64;
-        seen.agree = if agrees { seen.agree + 1 } else { 1 };
-        seen.missing = missing;
-        let lost = before.difference(&seen.known).count();
-        (is_much(lost) && seen.agree < self.guard.confirmations).then(|| {
-            let agree = seen.agree;
-            format!("{lost} of {of} machines are lost to a listing that {agree} agree on")
+        let lost = before.difference(&seen.known);
+        let missed = lost.filter_map(|id| seen.missed.get(id));
+        let early = missed.filter(|count| **count < self.guard.confirmations).count();
+        let is_much = of >= self.guard.supply_floor && early as f64 > self.guard.supply_drop * of as f64;
+        is_much.then(|| {
+            let confirmations = self.guard.confirmations;
+            format!("{early} of {of} machines are lost that fewer than {confirmations} listings in a row have missed")
         })
     }
 }
