@@ -16,7 +16,7 @@ use crate::timers::Timer;
 
 impl Shard {
     /// Whether a call's flight is still the one that is under way.
-    fn is_flying(&self, slot: Slot, number: u64) -> bool {
+    pub(crate) fn is_flying(&self, slot: Slot, number: u64) -> bool {
         self.table.get(slot).and_then(|row| row.flight.as_ref()).is_some_and(|flight| flight.number == number)
     }
 

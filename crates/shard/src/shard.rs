@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::cycle::{Explained, Phase};
 use crate::effect::{ALARMS, Effect, HangUp, Notice, Step, Urgency};
 use crate::event::{Event, ProviderId, SessionId};
+use crate::flight::Stage;
 use crate::helped::Helped;
 use crate::hints::Hints;
 use crate::ids::Ids;
@@ -30,7 +31,7 @@ use crate::planted::Bug;
 use crate::profiles::Profiles;
 use crate::provider::Provider;
 use crate::quota::Quotas;
-use crate::table::Table;
+use crate::table::{Care, Table};
 use crate::tally::Tally;
 use crate::tape::Reasons;
 use crate::timers::{Timer, Timers};
@@ -216,19 +217,24 @@ impl Shard {
         due
     }
 
-    /// Forgets timers of machines that are gone or have moved on. A machine enters each state later than the one before, so a watchdog
-    /// set for an earlier one would find nothing to do.
+    /// Forgets timers that would find nothing to do: of machines that are gone, of states they have left, of moves that went on. None of
+    /// these comes back: states are entered at later and later times, and every wait within a move has a number of its own.
     fn thin_timers(&mut self) {
-        let table = &self.table;
-        self.timers.thin(|timer| match timer {
+        let mut timers = std::mem::take(&mut self.timers);
+        let means_something = |timer| match timer {
             Timer::Watch(slot, since) | Timer::Ask(slot, since) => {
-                table.get(slot).is_some_and(|row| row.since == since)
+                self.table.get(slot).is_some_and(|row| row.since == since)
             }
-            Timer::Blob(slot, _) | Timer::LetGo(slot, _) | Timer::Retry(slot, _) | Timer::Cooled(slot, _) => {
-                table.get(slot).is_some()
+            Timer::Blob(slot, request) => self.stage(slot) == Some(Stage::Blob(request)),
+            Timer::LetGo(slot, instruction) => self.stage(slot) == Some(Stage::LettingGo(instruction)),
+            Timer::Retry(slot, number) => self.is_flying(slot, number),
+            Timer::Cooled(slot, until_unix_nanos) => {
+                self.table.get(slot).is_some_and(|row| row.care == Care::Cooling { until_unix_nanos })
             }
             Timer::List(..) | Timer::Pauses | Timer::Forget | Timer::Wake => true,
-        });
+        };
+        timers.thin(means_something);
+        self.timers = timers;
     }
 
     /// When something will be due next, if nothing happens before. May be in the past.

@@ -188,7 +188,7 @@ impl Shard {
             };
             if !stays {
                 shown.push(*slot);
-            } else if is_idle {
+            } else if is_idle && !timers.has(from + PROMISED, Timer::Wake) {
                 timers.set(from + PROMISED, Timer::Wake);
             }
             stays

@@ -81,3 +81,24 @@ impl Timers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_mean_nothing_are_dropped_once_there_are_many() {
+        let mut timers = Timers::default();
+        let mut most = 0;
+        // One in a hundred means something.
+        for at in 0..10_000 {
+            timers.set(at, Timer::List(ProviderId(0), at));
+            timers.thin(|timer| matches!(timer, Timer::List(_, at) if at % 100 == 0));
+            most = most.max(timers.len());
+        }
+        assert!(most <= 2 * 100 + SPARE + 1, "{most} at once");
+        for at in (0..10_000).step_by(100) {
+            assert!(timers.has(at, Timer::List(ProviderId(0), at)), "the one at {at} is there");
+        }
+    }
+}

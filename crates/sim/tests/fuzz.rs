@@ -32,7 +32,7 @@ fn random_worlds_hold_and_settle_fourth_quarter() {
 /// What these seeds found is in docs/bugs.md.
 #[test]
 fn worlds_that_failed_once_hold() {
-    for seed in [1_053, 1_638, 2_521, 4_726] {
+    for seed in [1_053, 1_638, 2_418, 2_521, 4_726] {
         seeds(seed..seed + 1);
     }
 }

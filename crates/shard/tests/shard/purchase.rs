@@ -4,7 +4,7 @@ use bigfleet_engine::ActionKind;
 use bigfleet_model::machine::Machine;
 use bigfleet_model::machine::MachineState::{Configured, Creating, Failed, Idle, Speculative};
 use bigfleet_model::resource::ResourceVec;
-use bigfleet_shard::{Fate, MINUTE, PauseScope, SECOND};
+use bigfleet_shard::{Fate, Input, MINUTE, PauseScope, SECOND};
 
 use super::harness::*;
 
@@ -207,9 +207,18 @@ fn what_was_not_begun_and_is_wanted_no_more_is_cancelled() {
     say_of_own(&mut world, fail);
     world.pass(12 * SECOND);
     assert_eq!(world.shard.queues().waiting, 1, "one is at its provider, one waits for its place");
+    let before = world.records.len();
     say_of_own(&mut world, back);
     world.pass(12 * SECOND);
     assert_eq!(world.shard.queues().waiting, 0, "and is not wanted any more");
+    let first = |state| {
+        let is = |input: &Input| matches!(input, Input::Observe(machine) if machine.state == state);
+        world.records[before..]
+            .iter()
+            .position(|record| record.inputs.iter().any(is))
+            .expect("it is on record")
+    };
+    assert!(first(Speculative) > first(Configured), "what a cycle cancels was not cancelled when it decided");
     world.hold_calls = false;
     world.release();
     assert_eq!((world.called("Create"), world.clouds[0].count(Creating)), (1, 1));
